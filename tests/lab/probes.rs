@@ -1,8 +1,11 @@
 //! Suite `probe` on real sockets: what loses packets is named, what holds them up too, and the record says what was sent.
 
-use record::{Event, FindingKind, Judgement, Recorded};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
-use crate::harness::{TestLab, labs_can_be_made};
+use record::{Certificate, Check, Event, FindingKind, Judgement, Recorded, Ruling};
+
+use crate::harness::{TestLab, command, labs_can_be_made};
 use crate::verdict::is_quiet_machine;
 
 /// Three leaves, so that what goes up to a spine does not always come down to the same leaf.
@@ -104,4 +107,98 @@ fn probes_name_the_cable_that_loses_packets_and_the_port_that_holds_them_up() {
     lab.does("heal", &["stall:h5/rail0"]);
     let said = lab.on("h5", "tc qdisc show dev rail0");
     assert!(said.contains("rate 200Mbit"), "{said}");
+}
+
+/// Every cable in each direction and some probes, a cycle of some ten seconds: too short for one lost packet in two thousand.
+const CYCLES: &str = "name = \"cycles\"\n[run]\ntransport = \"tcp\"\ndeadline = \"20s\"\n[rule]\nremeasure = 2\nstraggler_factor = 1000\n\
+[burn-in]\nreason = \"a test has no day\"\nleast_load = \"1s\"\nleast_cycles = 2\nleast_share = \"1%\"\nleast_covered = \"50%\"\ndrift = \"90%\"\n\
+slow_cycles = 1000\n[[test]]\nname = \"cables\"\nkind = \"pairs\"\ndirections = \"one-way\"\nschedule = \"cover\"\nsizes = [\"256K\"]\nwarmup = 1\n\
+iterations = 6\nverify = \"never\"\n[[test]]\nname = \"probes\"\nkind = \"probe\"\nshare = \"1%\"\npackets_per_second = 500\npartners = 3\nsets = 2\n\
+window = \"1s\"\niterations = 2\n";
+
+/// Waits for what takes longer than most things in a lab; fails when it never comes.
+fn until_within(patience: Duration, what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + patience;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "never happened: {what}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// How a check on a cable is decided, and what was seen.
+fn lossy_check<'c>(certificate: &'c Certificate, cable: &str) -> &'c Check {
+    let decision = certificate.links.iter().find(|link| link.part == cable);
+    let checks = &decision
+        .unwrap_or_else(|| panic!("no decision on {cable}: {}", certificate.summary))
+        .checks;
+    checks.iter().find(|check| check.criterion == "lossy").unwrap()
+}
+
+#[test]
+fn a_cable_that_loses_one_packet_in_two_thousand_is_rejected_after_cycles_and_a_kill() {
+    if !labs_can_be_made() {
+        return;
+    }
+    const CABLE: &str = "rail0-leaf1/p0->h2/rail0";
+    let lab = TestLab::up(&["4x2", "--rate", "200mbit"]);
+    lab.does("fault", &["loss:rail0-leaf1/p0=0.05%"]);
+    let folder = tempfile::tempdir().unwrap();
+    let (suite, out) = (folder.path().join("suite.toml"), folder.path().join("out"));
+    std::fs::write(&suite, CYCLES).unwrap();
+    let topology = format!("/run/railgauge/labs/{}/topology.toml", lab.name);
+    let ended_cycles = || {
+        let journal = std::fs::read_to_string(out.join("journal.jsonl")).unwrap_or_default();
+        journal.matches("\"cycle-ended\"").count()
+    };
+    let arguments = |words: &[&str]| {
+        let fixed = ["run", "--name", &lab.name, "--", "burn-in"];
+        let all = fixed.iter().chain(words).map(ToString::to_string);
+        all.collect::<Vec<String>>()
+    };
+    let (suite, path) = (suite.to_str().unwrap(), out.to_str().unwrap());
+    let begin = arguments(&[
+        suite,
+        "--topology",
+        &topology,
+        "--for",
+        "1h",
+        "--out",
+        path,
+        "--quiet",
+    ]);
+    let mut first = command(&begin).stdout(Stdio::null()).spawn().unwrap();
+    until_within(Duration::from_secs(600), "three cycles", || ended_cycles() >= 3);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    // The cycle that was cut off goes on, and those before it still count.
+    let resume = arguments(&["--resume", path, "--for", "1h", "--quiet"]);
+    let mut again = command(&resume).stdout(Stdio::null()).spawn().unwrap();
+    until_within(Duration::from_secs(900), "twelve cycles", || ended_cycles() >= 12);
+    nix::sys::signal::kill(
+        nix::unistd::Pid::from_raw(again.id() as i32),
+        nix::sys::signal::Signal::SIGTERM,
+    )
+    .unwrap();
+    again.wait().unwrap();
+    let text = std::fs::read(out.join("certificate.json")).unwrap();
+    let certificate: Certificate = serde_json::from_slice(&text).unwrap();
+    let check = lossy_check(&certificate, CABLE);
+    assert_eq!(
+        check.ruling,
+        Ruling::Reject,
+        "{}\n{}",
+        check.what,
+        certificate.summary
+    );
+    assert!(check.what.contains("loses 0.0"), "{}", check.what);
+    let incident = certificate
+        .incidents
+        .iter()
+        .find(|incident| incident.part == CABLE);
+    let incident = incident.unwrap_or_else(|| panic!("{:#?}", certificate.incidents));
+    assert_eq!((incident.kind, incident.counts), (FindingKind::LossyLink, true));
+    for link in certificate.links.iter().filter(|link| link.part != CABLE) {
+        let check = lossy_check(&certificate, &link.part);
+        assert_ne!(check.ruling, Ruling::Reject, "{}: {}", link.part, check.what);
+    }
 }

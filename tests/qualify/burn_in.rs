@@ -60,8 +60,9 @@ fn scale() -> Scale {
             kills: 3,
             killed_whole: seconds(50),
             while_killed: &["flap:h3-rail1-leaf1,period=8s,duty=93.75%"],
-            // Shorter messages, fewer of them: a cycle of about ten seconds.
+            // Shorter messages, fewer of them, and fewer probes: a cycle of about ten seconds.
             suite: suite
+                .replace("window = \"1s\"\niterations = 2", "window = \"300ms\"\niterations = 1")
                 .replace("[\"4M\"]", "[\"2M\"]")
                 .replace("min = 6, max = 10", "min = 5, max = 6")
                 .replace("min = 6, max = 12", "min = 5, max = 6")

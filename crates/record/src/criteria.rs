@@ -32,6 +32,9 @@ pub struct Criteria {
     pub error_cycles: Limit<u32>,
     /// Share of cycles in which clocks of a GPU may be held down by heat or hardware.
     pub throttled: Limit<f64>,
+    /// Share of its packets that a part may lose, by the probes of all cycles together.
+    #[serde(default = "no_losses")]
+    pub lossy: Limit<f64>,
     /// Samples of this many last cycles are kept as they are; those of older healthy cycles become histograms.
     pub raw_cycles: Limit<u32>,
 }
@@ -51,6 +54,14 @@ impl<T> Limit<T> {
         let reason = reason.to_string();
         Limit { value, reason }
     }
+}
+
+/// What is accepted of losses where a suite, or an older record, does not say.
+fn no_losses() -> Limit<f64> {
+    Limit::new(
+        0.0,
+        "a healthy cable loses one packet in many millions; RDMA sends a whole window again for every one",
+    )
 }
 
 impl Default for Criteria {
@@ -96,6 +107,7 @@ impl Default for Criteria {
                 0.0,
                 "a GPU whose clocks are held down by heat or hardware lacks cooling or power",
             ),
+            lossy: no_losses(),
             raw_cycles: Limit::new(3, "enough to look at single iterations of what has just happened"),
         }
     }
@@ -106,10 +118,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn criteria_recorded_before_losses_were_one_of_them_are_read() {
+        let mut written = serde_json::to_value(Criteria::default()).unwrap();
+        written.as_object_mut().unwrap().remove("lossy");
+        let read: Criteria = serde_json::from_value(written).unwrap();
+        assert_eq!(read, Criteria::default());
+    }
+
+    #[test]
     fn every_criterion_has_a_reason_even_where_no_suite_gives_one() {
         let written = serde_json::to_value(Criteria::default()).unwrap();
         let limits = written.as_object().unwrap();
-        assert_eq!(limits.len(), 13);
+        assert_eq!(limits.len(), 14);
         for (name, limit) in limits {
             assert!(
                 limit["reason"].as_str().is_some_and(|reason| reason.len() > 20),

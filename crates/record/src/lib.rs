@@ -31,6 +31,7 @@ mod load;
 mod part;
 mod placement;
 mod probe;
+mod probe_readings;
 mod readings;
 mod run;
 mod sample_line;
@@ -84,6 +85,7 @@ pub use placement::{
     CrossedPath, CrossedSwitch, MiscabledRecord, PathPlacement, SwitchPlacement, UnusedCableRecord,
 };
 pub use probe::{ProbeCounts, ProbeFlow, ProbeSummary, ProbeTerms};
+pub use probe_readings::{ProbeReading, ProbeReadings};
 pub use readings::{FindingSummary, LinkLoad, Night, PartKind, PartReading, Quantity, Readings};
 pub use run::{
     BaselineRate, ClockRecord, DecisionRule, GpuRecord, HostRecord, MOST_BUDGETS, MarksRule, NcclRecord,

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-use super::{EndReason, FindingKind, Interval, MovedCounter, Place, Untested};
+use super::{EndReason, FindingKind, Interval, MovedCounter, Place, ProbeReadings, Untested};
 use crate::units::{Nanos, Rate};
 
 /// Everything that one run says about parts.
@@ -35,6 +35,9 @@ pub struct Readings {
     /// What was not measured, and why.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untested: Vec<Untested>,
+    /// What became of every flow of probes; in cycles of a burn-in only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes: Option<ProbeReadings>,
     /// Timed iterations.
     pub iterations: u64,
     /// Of those, how many had their data checked.

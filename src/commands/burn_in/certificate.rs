@@ -54,6 +54,7 @@ fn keep_rejected(readings: &mut Readings, certificate: &Certificate) {
     readings.parts.shrink_to_fit();
     (readings.loads, readings.findings, readings.untested) = Default::default();
     readings.counters = Vec::new();
+    readings.probes = None;
 }
 
 /// Whether a folder is that of a burn-in.

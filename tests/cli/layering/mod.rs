@@ -38,7 +38,7 @@ const CRATES: &[(&str, Table)] = &[
             ("tally", &[]),
             ("change_point", &[]),
             ("history", &["change_point", "findings"]),
-            ("burn_in", &["change_point"]),
+            ("burn_in", &["change_point", "findings"]),
         ],
     ),
 ];

@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use super::interrupted_flows::uninterrupted;
+use super::probe_pool::ProbePool;
 use record::units::Nanos;
 use record::{EndReason, FindingSummary, Night, PartKind, Quantity, Untested};
 
@@ -11,6 +13,7 @@ use record::{EndReason, FindingSummary, Night, PartKind, Quantity, Untested};
 pub struct CycleStore {
     names: Names,
     cycles: Vec<StoredCycle>,
+    probes: ProbePool,
 }
 
 /// Texts that come again and again.
@@ -111,8 +114,15 @@ impl CycleStore {
         let untested = readings.untested.iter();
         let untested = untested.map(|one| (names.place(&one.what), names.place(&one.why)));
         let untested = untested.collect();
+        let number = number_in(&night.name).unwrap_or(self.cycles.len() as u32 + 1);
+        // Of several cycles with one number the first counts.
+        let is_known = self.cycles.iter().any(|kept| kept.number == number);
+        if let Some(probes) = readings.probes.as_ref().filter(|_| !is_known) {
+            let flows = uninterrupted(probes, &readings.findings);
+            self.probes.add(number, probes, &flows, |text| names.place(text));
+        }
         self.cycles.push(StoredCycle {
-            number: number_in(&night.name).unwrap_or(self.cycles.len() as u32 + 1),
+            number,
             took: night.took,
             started: readings.started.clone(),
             ended: readings.ended,
@@ -143,6 +153,16 @@ impl CycleStore {
         views.sort_by_key(|page| page.number());
         views.dedup_by_key(|page| page.number());
         views
+    }
+
+    /// What became of probes in all cycles; its texts are those of this store.
+    pub(super) fn probes(&self) -> &ProbePool {
+        &self.probes
+    }
+
+    /// A text by its number.
+    pub(super) fn text(&self, place: u32) -> &str {
+        self.names.at(place)
     }
 
     /// Timed iterations of all cycles, and how many of them had their data checked.

@@ -139,6 +139,7 @@ pub fn night(number: u32) -> Night {
             loads: Vec::new(),
             counters: Vec::new(),
             untested: Vec::new(),
+            probes: None,
             iterations: 1000,
             verified: 250,
             injected: Vec::new(),

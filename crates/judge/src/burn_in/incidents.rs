@@ -7,8 +7,10 @@ use super::degradations::{Degradation, DegradedSeries, Shape};
 use super::describe::{cycles, when};
 use super::family::Family;
 use super::issues::PartIssue;
+use super::losses::LossyPart;
 use super::timeline::Timeline;
-use record::text::{first_of, percent, plural};
+use crate::findings::small_percent;
+use record::text::{counted, first_of, p_value, percent, plural};
 use record::units::Rate;
 use record::{EndDirection, FindingKind, Incident, Quantity, RailEndName, exit_code};
 
@@ -58,6 +60,7 @@ fn kind_of(issue: &PartIssue<'_, '_>) -> FindingKind {
         (_, Family::Slow, AccusedPart::Cable(_) | AccusedPart::End { .. }) if issue.degradation.is_some() => {
             FindingKind::SlowLink
         }
+        (_, Family::Slow, _) if issue.loss.is_some() => FindingKind::LossyLink,
         (Some((kind, _)), _, _) => kind,
         (None, Family::Slow, AccusedPart::Gpu(_) | AccusedPart::Node(_)) => FindingKind::StragglerRank,
         (None, _, _) => FindingKind::SlowLink,
@@ -69,7 +72,8 @@ fn part_of(issue: &PartIssue<'_, '_>, known: &CatalogIndex<'_>) -> String {
     let fell = issue
         .degradation
         .and_then(|degradation| degradation.parts.first())
-        .map(|degraded| degraded.part.clone());
+        .map(|degraded| degraded.part.clone())
+        .or_else(|| issue.loss.map(|loss| loss.name.clone()));
     let names = issue.parts(known);
     if let Some(name) = fell.filter(|name| names.iter().any(|(_, part)| part == name)) {
         return name;
@@ -110,6 +114,9 @@ fn sentence(issue: &PartIssue<'_, '_>, part: &str, timeline: &Timeline<'_>) -> S
     if !issue.absences.is_empty() {
         return lost(issue, part);
     }
+    if let Some(loss) = issue.loss {
+        return loses(loss, part, timeline);
+    }
     let (first, _) = issue.moments(timeline);
     let (count, of) = (issue.cycles.len(), issue.of_cycles.len());
     let details = issue
@@ -122,6 +129,22 @@ fn sentence(issue: &PartIssue<'_, '_>, part: &str, timeline: &Timeline<'_>) -> S
         Family::Flap => "went down",
         Family::PortErrors | Family::GpuErrors => "made errors",
         Family::Throttled => "had its clocks held down",
+        Family::Slow
+            if issue
+                .seen
+                .iter()
+                .all(|finding| finding.found.kind == FindingKind::LossyLink) =>
+        {
+            "was found to lose packets"
+        }
+        Family::Slow
+            if issue
+                .seen
+                .iter()
+                .all(|finding| finding.found.kind == FindingKind::SlowHop) =>
+        {
+            "was found to hold packets up"
+        }
         Family::Slow => "was found slow",
         Family::Sporadic => "was slow now and then",
         Family::Inventory => "is not as it should be",
@@ -211,6 +234,26 @@ fn degraded(degradation: &Degradation, part: &str, timeline: &Timeline<'_>) -> S
     details
 }
 
+/// `h2/rail1->leaf1/p0 loses 0.021 % of its packets [0.012 %, 0.033 %] since cycle 3 (...): 19 of 91,200 probes over it in the last 40 cycles, 1 of 1,368,000 elsewhere`.
+fn loses(loss: &LossyPart, part: &str, timeline: &Timeline<'_>) -> String {
+    let (share, at_least, at_most) = loss.share;
+    let ((lost, sent), (lost_elsewhere, sent_elsewhere)) = (loss.over_it, loss.elsewhere);
+    let either = match loss.or.is_empty() {
+        true => String::new(),
+        false => format!("; ambiguous with {}", first_of(&loss.or, 3, ", ", String::clone)),
+    };
+    format!(
+        "{part} loses {} of its packets [{}, {}] since {}: {lost} of {sent} probes over it in the last {}, {lost_elsewhere} of \
+         {sent_elsewhere} elsewhere; {}{either}",
+        small_percent(share),
+        small_percent(at_least),
+        small_percent(at_most),
+        when(&timeline.moment(loss.lossy_cycles.0)),
+        counted(loss.cycles as usize, "cycle"),
+        p_value(loss.p_value)
+    )
+}
+
 fn quantity(quantity: Quantity) -> &'static str {
     match quantity {
         Quantity::Bandwidth => "bandwidth",
@@ -231,6 +274,11 @@ fn figure(degraded: &DegradedSeries, value: f64) -> String {
 
 fn evidence(issue: &PartIssue<'_, '_>) -> Vec<String> {
     let mut evidence = Vec::new();
+    // Beside a fall, a loss is told here.
+    if let (Some(loss), Some(_)) = (issue.loss, issue.degradation) {
+        let (lost, sent) = loss.over_it;
+        evidence.push(format!("{}: {lost} of {sent} probes lost over it", loss.name));
+    }
     if let Some(degradation) = issue.degradation {
         for degraded in degradation.parts.iter().chain(&degradation.followers) {
             let (before, after) = (

@@ -7,6 +7,7 @@ use super::catalog::{AccusedPart, CatalogIndex};
 use super::degradations::Degradation;
 use super::exposure::Exposure;
 use super::family::Family;
+use super::losses::{Losses, LossyPart};
 use super::timeline::{Absence, Timeline};
 use record::units::Nanos;
 use record::{Criteria, Moment, PartKind};
@@ -31,6 +32,8 @@ pub(super) struct PartIssue<'m, 'a> {
     pub(super) absences: Vec<Absence>,
     /// How figures fell.
     pub(super) degradation: Option<&'m Degradation>,
+    /// What it loses, by probes of all cycles.
+    pub(super) loss: Option<&'m LossyPart>,
     /// Cycles that show it.
     pub(super) cycles: BTreeSet<u32>,
     /// Cycles that measured the part, from the first of those on.
@@ -44,7 +47,7 @@ pub(super) struct PartIssue<'m, 'a> {
 /// All issues; `counts` is decided.
 pub(super) fn all<'m, 'a>(
     cycle_findings: &'m [CycleFinding<'a>],
-    degradations: &'m [Degradation],
+    (degradations, losses): (&'m [Degradation], &'m Losses),
     timeline: &Timeline<'a>,
     known: &CatalogIndex<'_>,
     exposure: &Exposure,
@@ -57,6 +60,11 @@ pub(super) fn all<'m, 'a>(
     }
     for degradation in degradations {
         of(&mut issues, Family::Slow, degradation.accused.clone()).degradation = Some(degradation);
+    }
+    for part in losses.counting(criteria.lossy.value) {
+        let issue = of(&mut issues, Family::Slow, part.accused.clone());
+        // Of two directions, or what a host sends and receives, the surer one is told.
+        issue.loss = issue.loss.or(Some(part));
     }
     for finding in cycle_findings {
         let (family, accused) = finding.issue();
@@ -76,6 +84,9 @@ pub(super) fn all<'m, 'a>(
         if let Some(degradation) = issue.degradation {
             issue.cycles.extend(measured.range(degradation.since()..));
         }
+        if let Some(loss) = issue.loss {
+            issue.cycles.extend([loss.lossy_cycles.0, loss.lossy_cycles.1]);
+        }
         let first = issue.cycles.first().copied().unwrap_or(0);
         let since = measured.range(first..).copied();
         issue.of_cycles = since.chain(issue.cycles.iter().copied()).collect();
@@ -83,7 +94,7 @@ pub(super) fn all<'m, 'a>(
     }
     let rate = chance_of_one(&issues, known, exposure);
     for issue in &mut issues {
-        issue.counts = issue.degradation.is_some() || issue.is_beyond(criteria, rate);
+        issue.counts = issue.degradation.is_some() || issue.loss.is_some() || issue.is_beyond(criteria, rate);
     }
     issues
 }
@@ -94,7 +105,10 @@ fn chance_of_one(issues: &[PartIssue<'_, '_>], known: &CatalogIndex<'_>, exposur
     let known = known.known;
     let parts = known.links.len().max(exposure.ends().count()) + known.hosts.len() + known.gpus.len();
     let once = |issue: &&PartIssue<'_, '_>| {
-        issue.family == Family::Slow && issue.degradation.is_none() && issue.cycles.len() == 1
+        issue.family == Family::Slow
+            && issue.degradation.is_none()
+            && issue.loss.is_none()
+            && issue.cycles.len() == 1
     };
     let (parts, cycles) = (parts.max(1) as f64, exposure.all.len().max(1) as f64);
     let once = issues.iter().filter(once).count() as f64;
@@ -134,6 +148,7 @@ fn of<'x, 'm, 'a>(
             explained: Vec::new(),
             absences: Vec::new(),
             degradation: None,
+            loss: None,
             cycles: BTreeSet::new(),
             of_cycles: BTreeSet::new(),
             measured: 0,
@@ -192,15 +207,20 @@ impl PartIssue<'_, '_> {
                 .absences
                 .last()
                 .is_none_or(|absence| absence.returned.is_none()),
+            _ if self.loss.is_some() => self.clean_since() < CLEAN,
             _ => self.degradation.is_some() || self.of_cycles.last() == self.cycles.last(),
         }
     }
 
     /// Whether it is too recent to be called chance: nothing about it is decided yet.
     pub(super) fn is_open(&self) -> bool {
+        !self.counts && self.family == Family::Slow && self.clean_since() < CLEAN
+    }
+
+    /// Cycles since the last one that shows it.
+    fn clean_since(&self) -> usize {
         let last = self.cycles.last().copied().unwrap_or(0);
-        let clean = self.of_cycles.range(last + 1..).count();
-        !self.counts && self.family == Family::Slow && clean < CLEAN
+        self.of_cycles.range(last + 1..).count()
     }
 
     /// When the first and the last cycle that show it began; a loss has its own time.
@@ -228,7 +248,8 @@ impl PartIssue<'_, '_> {
         };
         let names = known.names_of(&self.accused);
         let mut named: BTreeSet<String> = BTreeSet::new();
-        let is_both = self.seen.iter().any(|finding| finding.found.both_directions);
+        let is_both = self.seen.iter().any(|finding| finding.found.both_directions)
+            || self.loss.is_some_and(|loss| loss.is_both);
         if self.family == Family::Slow && !is_both {
             let seen = self
                 .seen
@@ -238,8 +259,10 @@ impl PartIssue<'_, '_> {
                 .degradation
                 .into_iter()
                 .flat_map(|degradation| degradation.parts.iter().map(|degraded| &degraded.part));
+            let lossy = self.loss.into_iter().map(|loss| &loss.name);
             named = seen
                 .chain(fell)
+                .chain(lossy)
                 .filter(|name| names.contains(name))
                 .cloned()
                 .collect();

@@ -4,7 +4,7 @@
 //! are to decide on.
 //!
 //! The decision is a pure function of what was recorded: what was asked, the journal, and the readings of every cycle. Findings of cycles become
-//! issues (`issues`), attributed to as few parts as explain them (`attribution`, `degradations`). An issue beyond the suite's criteria and beyond
+//! issues (`issues`), attributed to as few parts as explain them (`attribution`, `degradations`, `losses`). An issue beyond the suite's criteria and beyond
 //! chance is an incident that counts. A part of which too little was seen is never accepted.
 
 mod absent_hosts;
@@ -24,12 +24,17 @@ mod family;
 pub mod fixture;
 mod folder;
 mod incidents;
+mod interrupted_flows;
 mod issues;
 #[cfg(test)]
 mod loss_tests;
+mod losses;
+#[cfg(test)]
+mod losses_tests;
 #[cfg(test)]
 mod malformed_records_tests;
 mod part_decisions;
+mod probe_pool;
 mod progress;
 mod series;
 #[cfg(test)]
@@ -53,6 +58,7 @@ use attribution::DegradedPart;
 use catalog::CatalogIndex;
 use exposure::Exposure;
 use incidents::incident;
+use losses::Losses;
 use part_decisions::{DecisionContext, DescribedIssue};
 use record::text::{percent, plural};
 use record::{
@@ -85,17 +91,20 @@ pub fn decide_on(
     let unexplained = attribution::all(&timeline, &index, &[]);
     let (series, common) = series::all(&timeline, &index, &unexplained);
     let degradations = degradations::all(&series, &timeline, &index, criteria.drift.value);
-    let worse: Vec<DegradedPart> = degradations
-        .iter()
-        .map(|degradation| DegradedPart {
-            accused: degradation.accused.clone(),
-            since: degradation.since(),
-        })
-        .collect();
+    let losses = Losses::of(store, &index);
+    let fell = degradations.iter().map(|degradation| DegradedPart {
+        accused: degradation.accused.clone(),
+        since: degradation.since(),
+    });
+    let lossy = losses.counting(criteria.lossy.value).map(|part| DegradedPart {
+        accused: part.accused.clone(),
+        since: part.lossy_cycles.0,
+    });
+    let worse: Vec<DegradedPart> = fell.chain(lossy).collect();
     let cycle_findings = attribution::all(&timeline, &index, &worse);
     let issues = issues::all(
         &cycle_findings,
-        &degradations,
+        (&degradations, &losses),
         &timeline,
         &index,
         &exposure,
@@ -115,6 +124,7 @@ pub fn decide_on(
         exposure: &exposure,
         criteria,
         series: &series,
+        losses: &losses,
         described: &described,
     };
     let (links, gpus) = (context.links(), context.gpus());
@@ -154,7 +164,7 @@ pub fn decide_on(
         nodes,
         links,
         gpus,
-        untested: untested(&timeline, &index, &exposure, criteria),
+        untested: untested((&timeline, &losses), &index, &exposure, criteria),
     }
 }
 
@@ -218,7 +228,7 @@ fn summary(
 
 /// What cycles say they did not measure, each once, and cables that they did not load; what only some cycles say tells so.
 fn untested(
-    timeline: &Timeline<'_>,
+    (timeline, losses): (&Timeline<'_>, &Losses),
     known: &CatalogIndex<'_>,
     exposure: &Exposure,
     criteria: &Criteria,
@@ -254,5 +264,9 @@ fn untested(
             ),
         })
     });
-    untested.chain(idle).collect()
+    let too_many = (losses.left_out > 0).then(|| Untested {
+        what: format!("losses of {} flows of probes over all cycles", losses.left_out),
+        why: "more different flows are not kept".to_string(),
+    });
+    untested.chain(idle).chain(too_many).collect()
 }

@@ -10,6 +10,7 @@ use super::exposure::Exposure;
 use super::family::Family;
 use super::incidents::under_load;
 use super::issues::PartIssue;
+use super::losses::Losses;
 use super::series::{self, FEWEST, Series, SeriesKey};
 use super::timeline::Timeline;
 use record::text::{first_of, percent, plural};
@@ -23,6 +24,7 @@ pub(super) struct DecisionContext<'b, 'a> {
     pub(super) exposure: &'b Exposure,
     pub(super) criteria: &'b Criteria,
     pub(super) series: &'b BTreeMap<SeriesKey, Series>,
+    pub(super) losses: &'b Losses,
     pub(super) described: &'b [DescribedIssue<'b, 'a>],
 }
 
@@ -60,6 +62,7 @@ impl DecisionContext<'_, '_> {
         let mut checks = self.exposed(kind, part);
         checks.push(self.covered(kind, part));
         checks.push(self.drift(kind, part));
+        checks.extend(self.lossy(kind, part));
         let families = [
             Family::Corruption,
             Family::Flap,
@@ -91,6 +94,7 @@ impl DecisionContext<'_, '_> {
     pub(super) fn nodes(&self, links: &[PartDecision], gpus: &[PartDecision]) -> Vec<PartDecision> {
         let one = |host: &String| {
             let mut checks = self.exposed(PartKind::Node, host);
+            checks.extend(self.lossy(PartKind::Node, host));
             let families = [
                 Family::Lost,
                 Family::Corruption,
@@ -239,13 +243,63 @@ impl DecisionContext<'_, '_> {
         }
     }
 
+    /// What probes of all cycles say of it; none where there were none, and for a node of which they say nothing.
+    fn lossy(&self, kind: PartKind, part: &str) -> Option<Check> {
+        if !self.losses.were_looked_for() {
+            return None;
+        }
+        let accepted = match self.criteria.lossy.value {
+            limit if limit > 0.0 => format!("; {} accepted", percent(limit)),
+            _ => String::new(),
+        };
+        let mut lossy = self
+            .described
+            .iter()
+            .filter(|described| described.issue.loss.is_some());
+        if let Some(described) = lossy.find(|described| described.is_about(kind, part)) {
+            let what = format!("{}{accepted}", described.incident.sentence);
+            return Some(check("lossy", Ruling::Reject, what));
+        }
+        let is_suspect =
+            |name: &str, others: &[String]| name == part || others.iter().any(|other| other == part);
+        let open = self
+            .losses
+            .parts
+            .iter()
+            .find(|lossy| is_suspect(&lossy.name, &lossy.or));
+        if let Some(open) = open.filter(|open| open.why_not.is_some() || open.name != part) {
+            let ((lost, sent), why) = (open.over_it, open.why_not.as_deref());
+            let what = format!(
+                "{lost} of {sent} probes over {} were lost, and it may be this part: {}",
+                open.name,
+                why.unwrap_or("not told apart")
+            );
+            return Some(check("lossy", Ruling::Extend, what));
+        }
+        match (self.losses.over(part), kind) {
+            (_, PartKind::Node) => None,
+            (Some((lost, sent)), _) => {
+                let what = format!(
+                    "{lost} of {sent} probes over it lost: no more than chance and others do{accepted}"
+                );
+                Some(check("lossy", Ruling::Accept, what))
+            }
+            (None, _) => {
+                let what = "no probe is known to have crossed it".to_string();
+                Some(check("lossy", Ruling::Extend, what))
+            }
+        }
+    }
+
     /// What was seen of one family.
     fn about(&self, kind: PartKind, part: &str, family: Family) -> Check {
         let criterion = family.criterion().unwrap_or("inventory");
         let about = self.described.iter().filter(|described| {
-            // A degradation is reported under drift.
+            // A degradation is reported under drift, a loss of packets under lossy.
             let issue = &described.issue;
+            let is_loss_only = issue.loss.is_some() && issue.seen.is_empty();
             let is_fall_only = issue.degradation.is_some() && issue.seen.is_empty() && kind != PartKind::Node;
+            let is_fall_only = is_fall_only || is_loss_only && issue.degradation.is_none();
             issue.family == family && !is_fall_only && described.is_about(kind, part)
         });
         match about.max_by_key(|described| (described.issue.counts, described.issue.is_open())) {

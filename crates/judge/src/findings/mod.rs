@@ -70,6 +70,9 @@ pub use analysis::RunAnalysis;
 pub use detector::Detector;
 pub use localise::{Cause, Element, Localisation};
 pub use packet_loss::LossCause;
+pub(crate) use packet_loss::{
+    FlowOfCycles, LossOverCycles, Outcome, parts_that_lose, percent as small_percent, probe_readings,
+};
 
 use std::collections::BTreeSet;
 

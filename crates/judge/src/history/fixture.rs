@@ -41,6 +41,7 @@ pub fn night(number: usize, parts: Vec<PartReading>) -> Night {
             loads: Vec::new(),
             counters: Vec::new(),
             untested: Vec::new(),
+            probes: None,
             iterations: 1000,
             verified: 1000,
             injected: Vec::new(),

@@ -155,7 +155,7 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
         "Acceptance criteria",
         [text("criterion"), text("accepted"), text("reason")],
     );
-    let all: [(&str, String, &str); 13] = [
+    let all: [(&str, String, &str); 14] = [
         (
             "least_load",
             format!("{} under load or more", criteria.least_load.value.in_words()),
@@ -224,6 +224,11 @@ pub(super) fn criteria(criteria: &Criteria) -> Table {
             "throttled",
             format!("in {} of cycles", percent(criteria.throttled.value)),
             &criteria.throttled.reason,
+        ),
+        (
+            "lossy",
+            format!("{} of packets", percent(criteria.lossy.value)),
+            &criteria.lossy.reason,
         ),
         (
             "raw_cycles",

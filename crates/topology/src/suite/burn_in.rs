@@ -25,6 +25,7 @@ pub(super) const KEYS: &[&str] = &[
     "sporadic",
     "error_cycles",
     "throttled",
+    "lossy",
     "raw_cycles",
 ];
 
@@ -51,6 +52,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<Criteria, SuiteError> {
         sporadic: limit(section, "sporadic", default.sporadic, share)?,
         error_cycles: limit(section, "error_cycles", default.error_cycles, at_least_zero)?,
         throttled: limit(section, "throttled", default.throttled, share)?,
+        lossy: limit(section, "lossy", default.lossy, share)?,
         raw_cycles: limit(section, "raw_cycles", default.raw_cycles, at_least_zero)?,
     })
 }

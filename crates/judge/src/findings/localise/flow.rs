@@ -244,13 +244,13 @@ fn ends(cell: &Cell) -> Option<(u32, u32)> {
 
 /// The links that a flow crosses.
 #[derive(Debug, Clone, Default)]
-struct Links {
+pub(in crate::findings) struct Links {
     /// Certainly.
-    certain: Vec<LinkId>,
+    pub(in crate::findings) certain: Vec<LinkId>,
     /// Possibly, with their probabilities.
-    possible: Vec<(LinkId, f64)>,
+    pub(in crate::findings) possible: Vec<(LinkId, f64)>,
     /// Those certain ones that only a share of it crosses.
-    shares: Vec<(LinkId, f64)>,
+    pub(in crate::findings) shares: Vec<(LinkId, f64)>,
 }
 
 /// Which links flows cross.
@@ -336,20 +336,25 @@ impl<'r> CrossedLinks<'r> {
         flow: &ProbeFlow,
         elements: &Elements,
     ) -> Option<CrossedParts> {
+        let links = self.links_of_probes(flow)?;
+        Some(links.parts(elements, &[Element::Out(flow.from), Element::In(flow.to)]))
+    }
+
+    /// The links that a flow of probes crosses; none when the fabric has no path between the two.
+    pub(in crate::findings) fn links_of_probes(&mut self, flow: &ProbeFlow) -> Option<Links> {
         let way = flow.way.as_ref().filter(|way| way.whole);
         let path = way.and_then(|way| way.links.iter().map(|name| self.graph.named(name)).collect());
         let is_steady = |path: &Vec<LinkId>| {
             let choosers = self.graph.choosers(path, flow.to, &flow.rail);
             !choosers.into_iter().any(|switch| self.unsteady.contains(switch))
         };
-        let links = match path.filter(is_steady) {
-            Some(certain) => Links {
+        match path.filter(is_steady) {
+            Some(certain) => Some(Links {
                 certain,
                 ..Links::default()
-            },
-            None => self.between(flow.from, flow.to, &flow.rail)?,
-        };
-        Some(links.parts(elements, &[Element::Out(flow.from), Element::In(flow.to)]))
+            }),
+            None => self.between(flow.from, flow.to, &flow.rail),
+        }
     }
 
     /// The links of a flow of which switches said something within its connection; none where that fits no path.

@@ -213,7 +213,7 @@ fn hosts(links: &[LinkId], suspect: &Suspect, graph: &Graph) -> Vec<String> {
 }
 
 /// `0.98 %`, `0.020 %`: two digits that say something.
-fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let digits = match percent {
         percent if percent <= 0.0 => 0,

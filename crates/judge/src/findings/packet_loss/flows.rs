@@ -13,7 +13,7 @@ use record::{
 use topology::graph::{Graph, LinkId};
 
 /// How much iterations of one flow are alike: `T` of them count as `T / (1 + ALIKE (T - 1))`.
-const ALIKE: f64 = 0.1;
+pub(super) const ALIKE: f64 = 0.1;
 /// Connections of probes are numbered from here.
 const APART: usize = 1 << 32;
 /// Others' traffic is on a rail where so much more was moved than probes were, and a little.
@@ -55,6 +55,10 @@ pub(super) struct LossFlow {
     pub(super) waited: u64,
     /// How much flows over the same part in the same slot are alike: `n` of them count as `n / (1 + alike (n - 1))`.
     pub(super) alike: f64,
+    /// How many measurements of its slot it stands for: one, but for flows of many cycles that fared alike.
+    pub(super) times: f64,
+    /// How often its slot was measured.
+    pub(super) of: f64,
     /// What it crossed.
     pub(super) parts: CrossedParts,
 }
@@ -164,8 +168,15 @@ pub(super) fn probed<'r>(
     summaries: &'r [CellSummary<'r>],
     rounds_of: &'r HashMap<u32, Vec<&'r CellDone>>,
 ) -> impl Iterator<Item = Probed<'r>> + 'r {
-    summaries.iter().enumerate().flat_map(move |(place, summary)| {
-        let cell = summary.cell;
+    probed_in(summaries.iter().map(|summary| summary.cell), rounds_of)
+}
+
+/// The same of cells in the order of the plan.
+pub(super) fn probed_in<'r>(
+    cells: impl Iterator<Item = &'r Cell> + 'r,
+    rounds_of: &'r HashMap<u32, Vec<&'r CellDone>>,
+) -> impl Iterator<Item = Probed<'r>> + 'r {
+    cells.enumerate().flat_map(move |(place, cell)| {
         let rounds = rounds_of.get(&cell.id).into_iter().flatten();
         let counts = rounds.flat_map(|done| done.probes.iter().map(|counts| (done.round, counts)));
         counts.filter_map(move |(round, counts)| {
@@ -207,8 +218,15 @@ impl Probed<'_> {
             is_probe: true,
             waited: 0,
             alike: ALIKE,
+            times: 1.0,
+            of: 1.0,
             parts,
         }
+    }
+
+    /// In how many iterations packets of it were lost, and in how many it was sent.
+    pub(super) fn lossy_iterations(&self) -> (u32, u32) {
+        self.iterations(|iteration| self.counts.lost.get(iteration).is_some_and(|lost| *lost > 0))
     }
 
     /// How many iterations it was sent in, and in how many of those `that` is so.
@@ -251,8 +269,7 @@ fn lost_probes(
     let mut numbering = Numbering::default();
     let mut found = Vec::new();
     for probed in probed(summaries, rounds_of) {
-        let iterations =
-            probed.iterations(|iteration| probed.counts.lost.get(iteration).is_some_and(|lost| *lost > 0));
+        let iterations = probed.lossy_iterations();
         let Some(parts) = crossed
             .parts_of_probes(probed.flow, elements)
             .filter(|_| iterations.1 > 0)
@@ -399,6 +416,8 @@ fn flow(
         is_probe: false,
         waited: 0,
         alike: 1.0,
+        times: 1.0,
+        of: 1.0,
         parts,
     })
 }

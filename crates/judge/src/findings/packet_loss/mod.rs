@@ -7,18 +7,25 @@ mod detector;
 mod flows;
 mod model;
 mod optics;
+mod over_cycles;
 mod ratios;
+mod readings;
 pub(super) mod summary;
 mod tally;
 
 #[cfg(test)]
 mod model_tests;
 #[cfg(test)]
+mod over_cycles_tests;
+#[cfg(test)]
 mod probe_tests;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use detector::percent;
 pub(super) use detector::{LossyLink, SlowHop};
+pub(crate) use over_cycles::{FlowOfCycles, LossOverCycles, Outcome, parts_that_lose};
+pub(crate) use readings::probe_readings;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -323,7 +323,8 @@ impl<'f> Model<'f> {
         // Flows of one slot may be disturbed together: they are one measurement.
         let mut expected = vec![0.0; self.slots];
         for (flow, probability, _) in crossing {
-            expected[self.alike[*flow].1] += probability;
+            let data = &self.flows[*flow];
+            expected[self.alike[*flow].1] += probability * data.times / data.of;
         }
         // What it loses is considered by what its flows lose of it, on the same steps for every part: one that all packets cross and one that a share of them does are
         // then held against each other by what they explain, not by which step happens to lie closer.
@@ -354,12 +355,12 @@ impl<'f> Model<'f> {
                     connection: data.connection,
                     row,
                     probability,
-                    weight: one.weight,
+                    weight: one.weight * data.times,
                 });
                 continue;
             }
             certain.resize(ratios.rows.len(), 0.0);
-            certain[row] += one.weight;
+            certain[row] += one.weight * data.times;
         }
         // What one flow of a connection certainly crossed, all of them did.
         if !terms.is_empty() {

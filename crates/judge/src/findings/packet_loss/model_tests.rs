@@ -21,6 +21,8 @@ fn flow(slot: u32, lossy: u32, parts: &[usize]) -> LossFlow {
         is_probe: false,
         waited: 0,
         alike: 1.0,
+        times: 1.0,
+        of: 1.0,
         parts: CrossedParts {
             certain: parts.to_vec(),
             ..CrossedParts::default()

@@ -23,6 +23,7 @@ impl Tally {
         if self.of_kind.len() <= flow.kind {
             self.of_kind.resize(flow.kind + 1, (0.0, 0.0));
         }
+        let times = times * flow.times;
         let (lossy, trials) = &mut self.of_kind[flow.kind];
         *lossy += times * flow.lossy;
         *trials += times * flow.trials;

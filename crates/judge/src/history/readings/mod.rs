@@ -13,10 +13,11 @@ mod whole;
 
 use std::collections::BTreeMap;
 
+use crate::findings::probe_readings;
 use identity::Identities;
 use record::{
-    FindingKind, FindingSummary, Interval, Judgement, LinkLoad, PartKind, PartReading, Quantity, Readings,
-    Recorded, SCHEMA, Suspect,
+    FindingKind, FindingSummary, Interval, Judgement, LinkLoad, PartKind, PartReading, ProbeReadings,
+    Quantity, Readings, Recorded, SCHEMA, Suspect,
 };
 
 /// Everything that a judged run says about parts.
@@ -45,6 +46,7 @@ pub fn readings(recorded: &Recorded, judgement: &Judgement) -> Readings {
             &judgement.coverage.not_measured[..],
         ]
         .concat(),
+        probes: probes(recorded),
         iterations: judgement
             .cells
             .iter()
@@ -53,6 +55,12 @@ pub fn readings(recorded: &Recorded, judgement: &Judgement) -> Readings {
         verified: judgement.cells.iter().map(|cell| u64::from(cell.verified)).sum(),
         injected: judgement.injected.clone(),
     }
+}
+
+/// What became of probes, flow by flow: a burn-in adds up its cycles. A run by itself says all that in its findings.
+fn probes(recorded: &Recorded) -> Option<ProbeReadings> {
+    recorded.run.pattern_seed?;
+    probe_readings(recorded)
 }
 
 /// Readings so far, the best of each part and quantity.

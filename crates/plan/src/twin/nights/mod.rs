@@ -266,6 +266,7 @@ fn named(number: usize, parts: Vec<PartReading>) -> Night {
             loads: Vec::new(),
             counters: Vec::new(),
             untested: Vec::new(),
+            probes: None,
             iterations: 1,
             verified: 1,
             injected: Vec::new(),
