@@ -156,6 +156,9 @@ railgauge lab run --respawn 60s -- burn-in rails --for 1h    # then kill a host'
     /// Stall a port until the fault is healed (started by railgauge itself)
     #[command(hide = true)]
     Stall { name: LabName, port: String },
+    /// Disturb packets of a port until the fault is healed (started by railgauge itself)
+    #[command(hide = true)]
+    Disturb { name: LabName, port: String },
 }
 
 #[derive(Debug, Args)]
@@ -277,6 +280,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, CliError> {
         Action::GuestAgent => Ok(lab::guest_serve().map(|()| 0)?),
         Action::Flap { name, cable } => Ok(lab::flap(name, cable).map(|()| 0)?),
         Action::Stall { name, port } => Ok(lab::stall(name, port).map(|()| 0)?),
+        Action::Disturb { name, port } => Ok(lab::disturb(name, port).map(|()| 0)?),
     }
 }
 

@@ -14,6 +14,7 @@ mod inventory;
 mod life;
 mod liveness;
 mod path_faults;
+mod packet_faults;
 mod paths;
 mod probes;
 #[cfg(feature = "rdma")]

@@ -9,7 +9,8 @@ use super::fault::Answers;
 use super::faults::Faults;
 use super::routes::{choices, routes};
 use super::wiring::{MANAGEMENT_SWITCH, management_address, own_address};
-use super::{Cable, Node, Port, Wiring, guest};
+use super::{Cable, Node, Port, Wiring, guest, packets};
+use record::units::Rate;
 
 /// The interface of a host on the management network.
 pub const MANAGEMENT: &str = "mg0";
@@ -144,10 +145,11 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
             "link set dev {interface} {}",
             if is_down { "down" } else { "up" }
         ));
-        let bits = (cable.rate.0 * 8.0 * faults.share(port, cable)).round();
-        config.rates.push(format!(
-            "qdisc replace dev {interface} root tbf rate {bits}bit burst 128k latency 20ms"
-        ));
+        let rate = Rate(cable.rate.0 * faults.share(port, cable));
+        let (mtu, buffer) = (wiring.shape.mtu, faults.buffer(port));
+        config
+            .rates
+            .push(packets::shaper(interface, rate, mtu, buffer));
         config.plain.push(interface.clone());
         // A host that drops what it sends tells its own TCP, which a cable cannot: that is lost where it arrives.
         let is_sent_by_host = |port: &Port| matches!(port.node, Node::Host(_));
@@ -161,11 +163,21 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
                 "chain lost-{interface} {{ type filter hook ingress device \"{interface}\" priority -1; policy accept; {rule}; }}"
             ));
         }
-        let drops: Vec<String> = loss.into_iter().chain(silence.clone()).collect();
-        if !drops.is_empty() {
+        let marks = faults.marks_above(port).map(|above| packets::mark_rule(above, rate, mtu));
+        let copies = packets::copy_rule(faults.copied_ppm(port), interface);
+        let rules: Vec<String> = loss
+            .into_iter()
+            .chain(silence.clone())
+            .chain(marks)
+            .chain(copies)
+            .collect();
+        if !rules.is_empty() {
+            // What was drawn once for this port is not drawn again when it comes back.
+            let returned = Some(packets::returned_rule()).filter(|_| !faults.disturbance(port).is_none());
+            let rules: Vec<String> = returned.into_iter().chain(rules).collect();
             config.filter.push(format!(
                 "chain {interface} {{ type filter hook egress device \"{interface}\" priority 0; policy accept; {}; }}",
-                drops.join("; ")
+                rules.join("; ")
             ));
         }
     }
@@ -195,11 +207,7 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
 
 /// The rule that loses this many of a million packets; ARP stays, so that routes keep pointing where packets vanish.
 fn drop_rule(ppm: u32) -> Option<String> {
-    match ppm {
-        0 => None,
-        1..1_000_000 => Some(format!("meta protocol ip numgen random mod 1000000 < {ppm} drop")),
-        _ => Some("meta protocol ip drop".to_string()),
-    }
+    (ppm > 0).then(|| format!("{}drop", packets::drawn(ppm)))
 }
 
 /// The rule that keeps a switch's own answers to traces back; those of others pass.
@@ -277,6 +285,10 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
         set("net/ipv4/conf/default/rp_filter", "0"),
         set("net/ipv4/ip_forward", if node.is_switch() { "1" } else { "0" }),
     ];
+    if matches!(node, Node::Host(_)) {
+        // The kernel's own choice is 2: marks are agreed on when the other side asks for them, which nobody then does.
+        sysctls.push(set("net/ipv4/tcp_ecn", if faults.uses_marks() { "1" } else { "2" }));
+    }
     if node.is_switch() {
         let answers = faults.answers(node);
         // Policy 1 would do, but takes the hash that the sending socket, in the same kernel, has left with the packet: a
@@ -430,6 +442,51 @@ mod tests {
             "{dead:?}"
         );
         assert!(changed("rail0-spine1", "dead-hop:rail0-leaf0->rail0-spine1").is_empty());
+    }
+
+    #[test]
+    fn what_is_done_to_packets_changes_the_filter_of_their_port_only() {
+        let twice = changed("h1", "duplicate:h1/rail0=1%");
+        assert!(
+            twice.len() == 1 && twice[0].contains("egress device \"rail0\"") && twice[0].contains("< 10000 dup to \"rail0\""),
+            "{twice:?}"
+        );
+        assert!(changed("rail0-leaf0", "duplicate:h1/rail0=1%").is_empty());
+        for by_a_process in ["corrupt:h1/rail0=1%", "reorder:h1/rail0=1%", "jitter:h1/rail0=1ms"] {
+            assert!(changed("h1", by_a_process).is_empty(), "{by_a_process}");
+        }
+        // What comes back from the process was drawn before.
+        let both = of("h1", &["duplicate:h1/rail0=1%", "jitter:h1/rail0=1ms"]);
+        let place = |text: &str| both.filter[0].find(text).unwrap();
+        assert!(place("meta mark") < place("dup to"), "{:?}", both.filter);
+    }
+
+    #[test]
+    fn a_small_buffer_is_that_of_one_port_and_goes_with_a_slow_one() {
+        assert_eq!(
+            changed("rail0-leaf0", "buffer:rail0-leaf0/p1=60kB"),
+            ["qdisc replace dev p1 root tbf rate 200000000bit burst 30000 limit 30000"]
+        );
+        let both = of("rail0-leaf0", &["buffer:rail0-leaf0/p1=60kB", "slow:rail0-leaf0/p1=50%"]);
+        assert!(
+            both.rates.iter().any(|line| line.ends_with("p1 root tbf rate 100000000bit burst 30000 limit 30000")),
+            "{:?}",
+            both.rates
+        );
+    }
+
+    #[test]
+    fn switches_that_mark_do_so_at_all_their_ports_but_those_that_do_not_and_hosts_ask_for_it() {
+        let ports = changed("rail0-leaf0", "ecn:all=on,above=30kB");
+        assert_eq!(ports.len(), 6, "two hosts, two spines with two cables each: {ports:?}");
+        assert!(ports.iter().all(|line| line.contains("burst 4 packets ip ecn set ce")));
+        assert_eq!(changed("h0", "ecn:all=on"), ["net/ipv4/tcp_ecn=1"]);
+        let but_one = of("rail0-leaf0", &["ecn:all=on", "ecn:rail0-leaf0/p1=off"]);
+        assert_eq!(but_one.filter.len(), 5);
+        assert!(but_one.filter.iter().all(|line| !line.contains("\"p1\"")));
+        let one = of("rail0-leaf0", &["ecn:rail0-leaf0/p1=on", "slow:rail0-leaf0/p1=50%"]);
+        assert!(one.filter[0].contains("over 1359/second"), "{:?}", one.filter);
+        assert!(changed("h0", "ecn:rail0-leaf0/p1=off").is_empty());
     }
 
     #[test]

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, EnumIter, EnumString};
 
-use super::{LabError, Node, Wiring};
-use record::units::Nanos;
+use super::{LabError, Node, Wiring, packets};
+use record::units::{Bytes, Nanos};
 
 /// How every fault is written and what it does.
 pub const HELP: &str = "\
@@ -17,6 +17,12 @@ swap:CABLE,CABLE                   their upper ends are exchanged; the topology 
 cut:CABLE                          the upper end is down; routes avoid it where there is another way
 flap:CABLE,period=2s,duty=50%      down and up again; duty is the share of the period it is up
 loss:PORT=0.1%                     packets leaving that port are lost at random
+corrupt:PORT=0.1%                  packets leaving that port have a wrong bit: whoever they are for throws them away
+duplicate:PORT=1%                  packets leaving that port are sent twice
+reorder:PORT=1%,by=2ms             packets leaving that port are held for a while, and others overtake them
+jitter:PORT=2ms                    all packets leaving that port wait for a time that changes, from 0 to this; their order stays
+buffer:PORT=30kB                   that port has room for so much, and drops what comes beyond
+ecn:PORT|all=on,above=128kB        that port of a switch marks packets beyond so much of a queue, and TCP asks for marks; off: it does not, where others do
 stall:PORT=5ms,every=1s            that port sends nothing for a while, again and again; what waits is not lost
 hash-l3:LEAF|all                   paths are chosen by addresses only, not by ports
 unpinned:LEAF|all                  every connection is placed anew, whatever its ports, as adaptive routing does
@@ -96,6 +102,50 @@ pub enum Fault {
         port: String,
         /// Share of packets lost.
         percent: Percent,
+    },
+    /// Packets leaving a port are corrupted on their way.
+    Corrupt {
+        /// The port.
+        port: String,
+        /// Share of packets with a wrong bit.
+        percent: Percent,
+    },
+    /// Packets leaving a port are sent twice.
+    Duplicate {
+        /// The port.
+        port: String,
+        /// Share of packets sent twice.
+        percent: Percent,
+    },
+    /// Packets leaving a port are overtaken by others.
+    Reorder {
+        /// The port.
+        port: String,
+        /// Share of packets overtaken.
+        percent: Percent,
+        /// For how long they are held.
+        by: Nanos,
+    },
+    /// Packets leaving a port wait, now longer, now shorter.
+    Jitter {
+        /// The port.
+        port: String,
+        /// For how long at most.
+        most: Nanos,
+    },
+    /// A port has little room for packets that wait.
+    Buffer {
+        /// The port.
+        port: String,
+        /// How much it has room for.
+        size: Bytes,
+    },
+    /// A port of a switch marks packets when it is congested, or does not.
+    Ecn {
+        /// The port; none for all of all switches.
+        port: Option<String>,
+        /// Beyond so many waiting bytes; none where it never does.
+        above: Option<Bytes>,
     },
     /// A port stops now and then.
     Stall {
@@ -226,8 +276,30 @@ impl Fault {
         };
         let switch = |node: &Node| wiring.node("switch", &node.to_string(), Node::is_switch);
         match &self {
-            Fault::Slow { port, .. } | Fault::Loss { port, .. } | Fault::Stall { port, .. } => {
+            Fault::Slow { port, .. }
+            | Fault::Loss { port, .. }
+            | Fault::Stall { port, .. }
+            | Fault::Corrupt { port, .. }
+            | Fault::Duplicate { port, .. }
+            | Fault::Reorder { port, .. }
+            | Fault::Jitter { port, .. } => {
                 wiring.port(port)?;
+            }
+            Fault::Buffer { port, size } => {
+                wiring.port(port)?;
+                let least = packets::least_buffer(wiring.shape.mtu);
+                if *size < least {
+                    return Err(refuse(&format!(
+                        "a port has room for {} bytes at the least: three of the largest frames",
+                        least.0
+                    )));
+                }
+            }
+            Fault::Ecn { port: None, .. } => {}
+            Fault::Ecn { port: Some(port), .. } => {
+                if !wiring.port(port)?.node.is_switch() {
+                    return Err(refuse("hosts do not mark what they send; name a port of a switch, or all"));
+                }
             }
             Fault::SlowCable { cable, percent } => {
                 let (cable, percent) = (cable_name(cable)?, *percent);

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use strum::IntoEnumIterator;
 
 use super::fault::{Answers, HELP, Percent};
-use super::{Fault, LabError, Node};
+use super::{Fault, LabError, Node, packets};
 use record::units::Nanos;
 
 impl fmt::Display for Fault {
@@ -20,6 +20,20 @@ impl fmt::Display for Fault {
                 write!(f, "flap:{cable},period={}ms,duty={duty}%", period.0 as f64 / 1e6)
             }
             Fault::Loss { port, percent } => write!(f, "loss:{port}={percent}%"),
+            Fault::Corrupt { port, percent } => write!(f, "corrupt:{port}={percent}%"),
+            Fault::Duplicate { port, percent } => write!(f, "duplicate:{port}={percent}%"),
+            Fault::Reorder { port, percent, by } => {
+                write!(f, "reorder:{port}={percent}%,by={}ms", by.0 as f64 / 1e6)
+            }
+            Fault::Jitter { port, most } => write!(f, "jitter:{port}={}ms", most.0 as f64 / 1e6),
+            Fault::Buffer { port, size } => write!(f, "buffer:{port}={}B", size.0),
+            Fault::Ecn { port, above } => {
+                let port = port.as_deref().unwrap_or("all");
+                match above {
+                    Some(above) => write!(f, "ecn:{port}=on,above={}B", above.0),
+                    None => write!(f, "ecn:{port}=off"),
+                }
+            }
             Fault::Stall { port, lasts, every } => write!(
                 f,
                 "stall:{port}={}ms,every={}ms",
@@ -93,13 +107,19 @@ impl From<Fault> for String {
 }
 
 /// The kinds of faults, for suggestions.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 27] = [
     "slow",
     "slow-cable",
     "swap",
     "cut",
     "flap",
     "loss",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "jitter",
+    "buffer",
+    "ecn",
     "stall",
     "hash-l3",
     "unpinned",
@@ -157,6 +177,45 @@ fn read(text: &str) -> Result<Fault, String> {
                 port: port.to_string(),
                 percent: percent(value, 0.0001, 100.0)?,
             }
+        }
+        "corrupt" => {
+            let (port, value) = valued()?;
+            Fault::Corrupt {
+                port: port.to_string(),
+                percent: percent(value, 0.0001, 100.0)?,
+            }
+        }
+        "duplicate" => {
+            let (port, value) = valued()?;
+            Fault::Duplicate {
+                port: port.to_string(),
+                percent: percent(value, 0.0001, packets::MOST_COPIED)?,
+            }
+        }
+        "reorder" => packets::read_reorder(rest, |share| percent(share, 0.0001, 50.0))?,
+        "jitter" => {
+            let (port, value) = valued()?;
+            Fault::Jitter {
+                port: port.to_string(),
+                most: packets::held(value)?,
+            }
+        }
+        "buffer" => {
+            let (port, value) = valued()?;
+            Fault::Buffer {
+                port: port.to_string(),
+                size: packets::buffer(value)?,
+            }
+        }
+        "ecn" => {
+            let (port, value) = valued()?;
+            let above = packets::marks(value)?;
+            let port = match port {
+                "all" if above.is_none() => return Err("switches do not mark unless told to: heal ecn:all".to_string()),
+                "all" => None,
+                port => Some(port.to_string()),
+            };
+            Fault::Ecn { port, above }
         }
         "stall" => super::stall::read(rest)?,
         "hash-l3" if rest == "all" => Fault::HashL3 { switch: None },

@@ -1,7 +1,13 @@
 //! The effect of the faults in force on one part of the lab. Pure functions; of several faults the worst applies.
 
 use super::fault::Answers;
+use super::packets::Disturbance;
 use super::{Cable, Fault, Node, Port};
+use record::units::Bytes;
+
+fn ppm(percent: f64) -> u32 {
+    (percent * 1e4).round() as u32
+}
 
 /// Parts per million of packets that a dead hop loses: all.
 const ALL: u32 = 1_000_000;
@@ -42,12 +48,65 @@ impl Faults<'_> {
         let other = |node: Node| cable.ends.iter().any(|end| end.node == node);
         let lost = self.0.iter().filter_map(|fault| match fault {
             Fault::Loss { port: lossy, percent } if *lossy == port.to_string() => {
-                Some((percent * 1e4).round() as u32)
+                Some(ppm(*percent))
             }
             Fault::DeadHop { from, to } if *from == port.node && other(*to) => Some(ALL),
             _ => None,
         });
         lost.max().unwrap_or(0)
+    }
+
+    /// How many of a million packets that leave `port` are sent twice.
+    pub fn copied_ppm(&self, port: &Port) -> u32 {
+        let copied = self.0.iter().filter_map(|fault| match fault {
+            Fault::Duplicate { port: of, percent } if *of == port.to_string() => Some(ppm(*percent)),
+            _ => None,
+        });
+        copied.max().unwrap_or(0)
+    }
+
+    /// What a process does to packets that leave `port`.
+    pub fn disturbance(&self, port: &Port) -> Disturbance {
+        let name = port.to_string();
+        let mut all = Disturbance::default();
+        for fault in self.0 {
+            match fault {
+                Fault::Corrupt { port, percent } if *port == name => all.corrupt_ppm = ppm(*percent),
+                Fault::Reorder { port, percent, by } if *port == name => {
+                    (all.late_ppm, all.late_by) = (ppm(*percent), *by);
+                }
+                Fault::Jitter { port, most } if *port == name => all.jitter = *most,
+                _ => {}
+            }
+        }
+        all
+    }
+
+    /// How much `port` has room for, when it is not the usual.
+    pub fn buffer(&self, port: &Port) -> Option<Bytes> {
+        self.0.iter().find_map(|fault| match fault {
+            Fault::Buffer { port: of, size } if *of == port.to_string() => Some(*size),
+            _ => None,
+        })
+    }
+
+    /// Beyond how many waiting bytes `port` marks packets; what was said about it alone wins.
+    pub fn marks_above(&self, port: &Port) -> Option<Bytes> {
+        let said = |wanted: Option<&str>| {
+            self.0.iter().find_map(|fault| match fault {
+                Fault::Ecn { port, above } if port.as_deref() == wanted => Some(*above),
+                _ => None,
+            })
+        };
+        let name = port.to_string();
+        let of_all = || said(None).filter(|_| port.node.is_switch());
+        said(Some(&name)).or_else(of_all).flatten()
+    }
+
+    /// Whether any switch marks packets, so that hosts ask for it.
+    pub fn uses_marks(&self) -> bool {
+        let marks = |fault: &Fault| matches!(fault, Fault::Ecn { above: Some(_), .. });
+        self.0.iter().any(marks)
     }
 
     /// Whether a switch hashes addresses only.

@@ -3,67 +3,25 @@
 //! It outlives the command that started it and ends when the fault is healed, when the lab is taken down (it runs inside
 //! it), or by itself when the lab's state no longer lists it.
 
-use std::path::Path;
-use std::process::Stdio;
 use std::time::Duration;
 
-use std::os::unix::process::CommandExt;
-
 use nix::sched::{CloneFlags, setns};
-use nix::unistd::Pid;
 
 use super::folder::Folder;
-use super::state::NAMESPACES;
 use super::tools::feed;
-use super::{Fault, Lab, LabError, LabName, Node, apply, processes};
+use super::{Fault, Lab, LabError, LabName, apply, keeper};
 
 /// The name of the hidden subcommand, and how its processes are known.
-const SUBCOMMAND: &str = "flap";
+pub(super) const SUBCOMMAND: &str = "flap";
 
 /// Starts flapping a cable.
 pub fn start(lab: &Lab, cable: &str) -> Result<(), LabError> {
-    spawn(lab, SUBCOMMAND, cable)
-}
-
-/// Starts a process of this program that keeps up a fault of `target`.
-pub(super) fn spawn(lab: &Lab, subcommand: &str, target: &str) -> Result<(), LabError> {
-    let program = std::env::current_exe().map_err(LabError::system("cannot find this program"))?;
-    let started = std::process::Command::new(program)
-        .args(["lab", subcommand, lab.name.as_str(), target])
-        .current_dir("/")
-        .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn();
-    started.map(drop).map_err(LabError::system(format!(
-        "cannot start the {subcommand} of {target}"
-    )))
+    keeper::start(lab, SUBCOMMAND, cable)
 }
 
 /// Ends the flapping of a cable; its switch's links and routes are to be stated again.
 pub fn stop(lab: &Lab, cable: &str) -> Result<(), LabError> {
-    end(lab, SUBCOMMAND, lab.wiring.cable(cable)?.ends[1].node, cable)
-}
-
-/// Ends the process that keeps up a fault of `target`, in the namespace of `node`.
-pub(super) fn end(lab: &Lab, subcommand: &str, node: Node, target: &str) -> Result<(), LabError> {
-    let namespace = [Path::new(NAMESPACES).join(lab.name.namespace(node))];
-    let keepers = || -> Vec<Pid> {
-        let is_keeper = |pid: &Pid| {
-            let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let words: Vec<&[u8]> = words.split(|byte| *byte == 0).collect();
-            words.contains(&subcommand.as_bytes()) && words.contains(&target.as_bytes())
-        };
-        processes::in_namespaces(&namespace)
-            .into_iter()
-            .filter(is_keeper)
-            .collect()
-    };
-    match processes::kill_all(keepers) {
-        true => Ok(()),
-        false => Err(LabError::Busy(lab.name.to_string())),
-    }
+    keeper::end(lab, SUBCOMMAND, lab.wiring.cable(cable)?.ends[1].node, cable)
 }
 
 /// Flaps until the fault is no longer in force. The process that runs this does nothing else.

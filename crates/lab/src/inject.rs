@@ -3,12 +3,19 @@
 use std::path::Path;
 
 use nix::sys::signal::Signal;
+use nix::unistd::Pid;
 
+use super::faults::Faults;
+use super::packets::{self, Disturbance};
 use super::state::NAMESPACES;
 use super::suggest::suggestion;
 use super::{
-    Fault, Lab, LabError, LabName, Node, apply, config, flap, inventory, processes, stall, switches, tools,
+    Fault, Lab, LabError, LabName, Node, Port, apply, config, disturb, flap, inventory, keeper, processes, stall,
+    switches, tools,
 };
+
+/// Packets that a process takes out of a port's way and puts back, in a second.
+const MOST_CARRIED: f64 = 50_000.0;
 
 /// Injects `faults`, all or none; a fault with the same key as one in force replaces it.
 pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
@@ -29,15 +36,11 @@ pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
     for fault in &checked {
         match fault {
             Fault::Kill { host } => {
-                let namespace = [namespace_path(&lab, *host)];
-                if !processes::kill_all(|| processes::in_namespaces(&namespace)) {
+                if !processes::kill_all(|| processes_of(&lab, *host)) {
                     return Err(LabError::Busy(name.to_string()));
                 }
             }
-            Fault::Freeze { host } => processes::signal(
-                &processes::in_namespaces(&[namespace_path(&lab, *host)]),
-                Signal::SIGSTOP,
-            ),
+            Fault::Freeze { host } => processes::signal(&processes_of(&lab, *host), Signal::SIGSTOP),
             _ => {}
         }
     }
@@ -107,12 +110,13 @@ fn apply_transition(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
         match fault {
             Fault::Flap { cable, .. } => flap::stop(lab, cable)?,
             Fault::Stall { port, .. } => stall::stop(lab, port)?,
-            Fault::Freeze { host } => processes::signal(
-                &processes::in_namespaces(&[namespace_path(lab, *host)]),
-                Signal::SIGCONT,
-            ),
+            Fault::Freeze { host } => processes::signal(&processes_of(lab, *host), Signal::SIGCONT),
             _ => {}
         }
+    }
+    let disturbed = newly_disturbed(lab, before);
+    for (port, old, _) in disturbed.iter().filter(|(_, old, _)| !old.is_none()) {
+        disturb::stop(lab, port, old.longest().into())?;
     }
     // A cable that is just now down because it flaps would refuse the routes through it.
     for fault in before.iter().chain(&lab.faults) {
@@ -137,7 +141,32 @@ fn apply_transition(lab: &Lab, before: &[Fault]) -> Result<(), LabError> {
             _ => {}
         }
     }
-    Ok(())
+    let mut now_disturbed = disturbed.iter().filter(|(_, _, new)| !new.is_none());
+    now_disturbed.try_for_each(|(port, _, _)| disturb::start(lab, port))
+}
+
+/// Ports whose packets are disturbed in another way than before, or no longer, or on another cable: what was and what is done to them.
+fn newly_disturbed(lab: &Lab, before: &[Fault]) -> Vec<(Port, Disturbance, Disturbance)> {
+    let (old, new) = (lab.wiring.plugged(before), lab.plugged());
+    let cables = lab.wiring.cables.iter().zip(old.cables.iter().zip(&new.cables));
+    let mut changed: Vec<(Port, Disturbance, Disturbance)> = Vec::new();
+    for (cable, (old, new)) in cables {
+        let is_moved = old.ends != new.ends;
+        for port in &cable.ends {
+            let [was, is] = [Faults(before), lab.in_force()].map(|faults| faults.disturbance(port));
+            if was != is || is_moved && !is.is_none() {
+                changed.push((port.clone(), was, is));
+            }
+        }
+    }
+    changed
+}
+
+/// What runs on a host: not what keeps up its faults.
+fn processes_of(lab: &Lab, host: Node) -> Vec<Pid> {
+    let namespace = Path::new(NAMESPACES).join(lab.name.namespace(host));
+    let inside = processes::in_namespaces(&[namespace]).into_iter();
+    inside.filter(|pid| !keeper::is_keeper(*pid)).collect()
 }
 
 /// Refuses faults that this kernel or lab does not support.
@@ -159,10 +188,53 @@ fn check_supported(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
             given: fault.to_string(),
             why: "hosts with kernels of their own send past the shaper: stall the other end".to_string(),
         }),
+        Fault::Corrupt { port, .. }
+        | Fault::Duplicate { port, .. }
+        | Fault::Reorder { port, .. }
+        | Fault::Jitter { port, .. }
+            if lab.wiring.shape.guests.is_some() && !lab.wiring.port(port)?.node.is_switch() =>
+        {
+            Err(LabError::BadFault {
+                given: fault.to_string(),
+                why: "hosts with kernels of their own send past the packet filter: break the other end"
+                    .to_string(),
+            })
+        }
+        Fault::Ecn { .. } if lab.wiring.shape.guests.is_some() => Err(LabError::BadFault {
+            given: fault.to_string(),
+            why: "hosts with kernels of their own do not ask for marks".to_string(),
+        }),
+        Fault::Jitter { port, .. } => {
+            let port = lab.wiring.port(port)?;
+            let of_cable = lab.wiring.ports_of(port.node).find(|(here, _)| *here == port);
+            let rate = of_cable.map_or(0.0, |(_, cable)| cable.rate.0);
+            let frames = rate / f64::from(lab.wiring.shape.mtu);
+            match frames > MOST_CARRIED {
+                true => Err(LabError::BadFault {
+                    given: fault.to_string(),
+                    why: format!(
+                        "a process carries every packet of this port, at most {MOST_CARRIED} a second: this is {frames:.0} at full rate; use larger frames or a slower lab"
+                    ),
+                }),
+                false => disturb::check(fault, port, lab),
+            }
+        }
+        Fault::Corrupt { port, .. } | Fault::Reorder { port, .. } => {
+            disturb::check(fault, lab.wiring.port(port)?, lab)
+        }
+        Fault::Duplicate { port, percent } => {
+            let port = lab.wiring.port(port)?;
+            let rule = packets::copy_rule((percent * 1e4) as u32, &port.interface);
+            packets::try_rules(fault, lab, port, rule.as_slice())
+        }
+        Fault::Ecn { port, above: Some(above) } => {
+            let port = match port {
+                Some(port) => Some(lab.wiring.port(port)?),
+                None => lab.wiring.ports().find(|port| port.node.is_switch()),
+            };
+            let rule = packets::mark_rule(*above, lab.wiring.shape.rate, lab.wiring.shape.mtu);
+            port.map_or(Ok(()), |port| packets::try_rules(fault, lab, port, &[rule]))
+        }
         _ => Ok(()),
     }
-}
-
-fn namespace_path(lab: &Lab, node: Node) -> std::path::PathBuf {
-    Path::new(NAMESPACES).join(lab.name.namespace(node))
 }

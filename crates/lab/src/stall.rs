@@ -9,13 +9,12 @@ use std::time::Duration;
 use nix::sched::{CloneFlags, setns};
 
 use super::config::config;
-use super::flap::{end, spawn};
 use super::wiring::{Cable, Port};
-use super::{Fault, Lab, LabError, LabName, Node, tools};
+use super::{Fault, Lab, LabError, LabName, Node, keeper, tools};
 use record::units::Nanos;
 
 /// The name of the hidden subcommand, and how its processes are known.
-const SUBCOMMAND: &str = "stall";
+pub(super) const SUBCOMMAND: &str = "stall";
 /// Bytes of a frame besides what the largest packet holds, and a few more that no packet is as small as.
 const FRAME: u32 = 14;
 const SPARE: u32 = 10;
@@ -26,13 +25,13 @@ const DISCARD: u16 = 9;
 
 /// Starts stalling a port.
 pub fn start(lab: &Lab, port: &str) -> Result<(), LabError> {
-    spawn(lab, SUBCOMMAND, port)
+    keeper::start(lab, SUBCOMMAND, port)
 }
 
 /// Ends the stalling of a port and restores its rate.
 pub fn stop(lab: &Lab, port: &str) -> Result<(), LabError> {
     let (here, _) = ends(lab, port)?;
-    end(lab, SUBCOMMAND, here.node, port)?;
+    keeper::end(lab, SUBCOMMAND, here.node, port)?;
     let line = shaper(lab, &here);
     super::apply::in_namespaces(lab, &[here.node], |node| {
         tools::feed(

@@ -1,6 +1,6 @@
 //! Does a sender get its share where many send to one (docs/method.md, "Fair shares")?
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use topology::Topology;
 use topology::graph::Graph;
@@ -29,6 +29,9 @@ const ERROR_OF_MEDIAN: f64 = std::f64::consts::FRAC_PI_2;
 const POWER: f64 = 0.9;
 /// Where only a larger factor than this would show, nothing is said.
 const MOST_SHOWN: f64 = 10.0;
+/// A sender that differs by this factor already, and is improbable at this level by itself, may be unfair once it is better known.
+const MAYBE_UNFAIR: f64 = 1.5;
+const SUSPECT: f64 = 0.05;
 /// Receivers that are listed as evidence.
 const MOST_LISTED: usize = 8;
 
@@ -38,6 +41,8 @@ pub(super) struct Fairness<'a> {
     rails: Vec<RailShares<'a>>,
     /// Senders that were judged.
     judged: usize,
+    /// Each of so many looks at the same senders has its share of the budget: what is open is measured on.
+    looks: usize,
 }
 
 /// The senders of a rail.
@@ -142,16 +147,42 @@ impl<'a> Fairness<'a> {
             .map(|((test, rail), slots)| RailShares::of(test, rail, &slots, &|rank| leaf(rank, rail)))
             .collect();
         let judged = rails.iter().map(|rail| rail.senders.len()).sum();
-        let accepted = recorded.run.rule.budget_of(Question::Fairness) / usize::max(judged, 1) as f64;
+        let rule = &recorded.run.rule;
+        let looks = 1 + usize::from(rule.most_rounds_again());
+        let accepted = rule.budget_of(Question::Fairness) / (usize::max(judged, 1) * looks) as f64;
         for rail in &mut rails {
             rail.shown = rail.shown(accepted);
         }
-        Fairness { rails, judged }
+        Fairness {
+            rails,
+            judged,
+            looks,
+        }
     }
 
-    /// The probability of a sender's effect where nothing is wrong, corrected for all that were judged.
+    /// The planned cells of the rails on which a sender is suspected and neither accused nor cleared, or too little would show: repeated from other
+    /// ports they may tell.
+    pub(super) fn suspected(&self, recorded: &Recorded) -> HashSet<u32> {
+        let budget = recorded.run.rule.budget_of(Question::Fairness);
+        let open = |rail: &&RailShares<'_>| {
+            let is_known = rail.shown.is_some_and(|shown| shown <= MOST_SHOWN);
+            let mut senders = rail.senders.iter();
+            let is_judged = !rail.senders.is_empty();
+            is_judged && (!is_known || senders.any(|sender| !self.is_accused(sender, budget) && sender.may_be_far()))
+        };
+        let open: Vec<&RailShares<'_>> = self.rails.iter().filter(open).collect();
+        let is_planned_there = |cell: &&Cell| {
+            let terms = cell.streams.as_ref();
+            let is_planned = terms.is_some_and(|terms| terms.into_one && terms.round == 0);
+            is_planned && open.iter().any(|rail| rail.test == cell.test && cell.rails == [rail.rail])
+        };
+        let cells = recorded.run.cells.iter().filter(is_planned_there);
+        cells.map(|cell| cell.id).collect()
+    }
+
+    /// The probability of a sender's effect where nothing is wrong, corrected for all that were judged and for all looks at them.
     fn p_value(&self, sender: &Sender) -> f64 {
-        (sender.p_value() * self.judged as f64).min(1.0)
+        (sender.p_value() * (self.judged * self.looks) as f64).min(1.0)
     }
 
     fn is_accused(&self, sender: &Sender, budget: f64) -> bool {
@@ -322,6 +353,11 @@ impl Sender {
         self.effect.abs() >= UNFAIR.ln()
     }
 
+    /// Whether that may be so, or become so when it is better known.
+    fn may_be_far(&self) -> bool {
+        self.is_far() || self.effect.abs() >= MAYBE_UNFAIR.ln() && self.p_value() < SUSPECT
+    }
+
     fn p_value(&self) -> f64 {
         (2.0 * student_above((self.beside / self.deviation).abs(), self.freedom)).min(1.0)
     }
@@ -406,13 +442,14 @@ fn finding(analysis: &RunAnalysis<'_>, rail: &RailShares<'_>, sender: &Sender, b
         ))
         .with_rule(format!(
             "unfair: half of what others as far from the receiver get, or less, or twice as much, or more, in the median of {FEWEST_RECEIVERS} slots or more, and the \
-             probability that a healthy sender is that far from others, corrected for {}, is below {budget}",
-            text::counted(analysis.fairness.judged, "sender")
+             probability that a healthy sender is that far from others, corrected for {} and {}, is below {budget}",
+            text::counted(analysis.fairness.judged, "sender"),
+            text::counted(analysis.fairness.looks, "look")
         ))
         .with_confirmation(Confirmation {
             rounds: u16::try_from(sender.met.len()).unwrap_or(u16::MAX),
             p_value: analysis.fairness.p_value(sender),
-            comparisons: analysis.fairness.judged as u32,
+            comparisons: (analysis.fairness.judged * analysis.fairness.looks) as u32,
         })
         .with_evidence(listed.collect())
         .with_cells(sender.cells.clone())

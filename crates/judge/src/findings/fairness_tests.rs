@@ -2,7 +2,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
 use crate::findings::fixture::Fixture;
-use crate::findings::judge;
+use crate::findings::{judge, suspects};
 use record::units::{Bytes, Nanos};
 use record::{
     CellDone, Collective, Event, FindingKind, Judgement, Load, Recorded, StopReason, StreamRecord,
@@ -16,6 +16,11 @@ const EACH: f64 = 1e6;
 /// Every host is the receiver of all others once. `share` says what a sender gets of what others get; `spread` by how much that differs from receiver to
 /// receiver, as the deviation of its logarithm.
 fn judged(share: impl Fn(u32, u32) -> f64, spread: f64, seed: u64) -> Judgement {
+    judge(&recorded(share, spread, 1, seed))
+}
+
+/// The same as recorded, measured so many times from other ports.
+fn recorded(share: impl Fn(u32, u32) -> f64, spread: f64, rounds: u16, seed: u64) -> Recorded {
     let mut fixture = Fixture::pairs(HOSTS);
     let test = &mut fixture.run.tests[0];
     (test.kind, test.references) = (TestKind::Fairness, Vec::new());
@@ -28,19 +33,29 @@ fn judged(share: impl Fn(u32, u32) -> f64, spread: f64, seed: u64) -> Judgement 
             - 6.0
     };
     let mut events = Vec::new();
+    let planned = fixture.run.cells.clone();
+    let (cells, slots) = (planned.len() as u32, HOSTS);
+    fixture.run.cells = (0..rounds)
+        .flat_map(|round| planned.iter().map(move |cell| (round, cell.clone())))
+        .map(|(round, mut cell)| {
+            cell.id += u32::from(round) * cells;
+            (cell.collective, cell.load) = (Collective::Streams, Load::Together);
+            cell.slot = cell.ranks[1] + u32::from(round) * slots;
+            cell.streams = Some(StreamTerms {
+                set: cell.slot as u16,
+                window: Nanos(400_000_000),
+                one_port: false,
+                into_one: true,
+                ports: Vec::new(),
+                round,
+                ways: Vec::new(),
+            });
+            cell
+        })
+        .collect();
     for cell in &mut fixture.run.cells {
         let (from, to) = (cell.ranks[0], cell.ranks[1]);
-        (cell.collective, cell.load, cell.slot) = (Collective::Streams, Load::Together, to);
         (cell.size, cell.flows) = (Bytes(4096), 4);
-        cell.streams = Some(StreamTerms {
-            set: to as u16,
-            window: Nanos(400_000_000),
-            one_port: false,
-            into_one: true,
-            ports: Vec::new(),
-            round: 0,
-            ways: Vec::new(),
-        });
         let bytes = (EACH * share(from, to) * (spread * normal()).exp()) as u64;
         let stream = |stream: u16| StreamRecord {
             stream,
@@ -70,7 +85,7 @@ fn judged(share: impl Fn(u32, u32) -> f64, spread: f64, seed: u64) -> Judgement 
         reason: record::EndReason::Finished,
         at: "2026-11-19T08:00:00Z".to_string(),
     });
-    judge(&recorded)
+    recorded
 }
 
 fn accused(judgement: &Judgement) -> Vec<(FindingKind, Vec<u32>)> {
@@ -149,4 +164,44 @@ fn what_would_have_shown_is_found_and_senders_that_differ_for_good_are_not_accus
     // Half of them get half as much again, for good.
     let judgement = judged(|from, _| if from % 2 == 0 { 1.5 } else { 1.0 }, 0.1, 7);
     assert_eq!(accused(&judgement), []);
+}
+
+#[test]
+fn a_sender_that_is_suspected_is_measured_on_and_then_found() {
+    // A third of what others get, where shares differ by a factor of 1.6 from receiver to receiver.
+    let tame = |from: u32, _: u32| if from == 3 { 0.32 } else { 1.0 };
+    let of = |rounds: u16, seed: u64| recorded(tame, 0.5, rounds, seed);
+    let is_found = |recorded: &Recorded| accused(&judge(recorded)) == [(FindingKind::UnfairSender, vec![3])];
+    let seeds = 200..240;
+    let at_once = seeds.clone().filter(|seed| is_found(&of(1, *seed))).count();
+    let in_the_end = seeds.clone().filter(|seed| is_found(&of(4, *seed))).count();
+    assert!(at_once <= 20 && in_the_end >= 36, "{at_once}, then {in_the_end} of 40");
+    for seed in seeds {
+        let (once, again) = (of(1, seed), of(2, seed));
+        let planned = |recorded: &Recorded| suspects(recorded).len();
+        let cells = once.run.cells.len();
+        match is_found(&once) {
+            true => assert_eq!(planned(&once), 0, "what is found is not measured again"),
+            false => assert!([0, cells].contains(&planned(&once)), "all of its rail, or nothing"),
+        }
+        // What is repeated is what was planned, not what was repeated before.
+        let ids: Vec<u32> = suspects(&again);
+        assert!(ids.iter().all(|id| (*id as usize) < cells), "{ids:?}");
+    }
+    let open = (200..240).filter(|seed| {
+        let once = of(1, *seed);
+        !is_found(&once) && suspects(&once).is_empty()
+    });
+    assert!(open.count() <= 2, "hardly any passes for good at once");
+}
+
+#[test]
+fn healthy_senders_are_not_measured_on() {
+    let measured_on = (0..40).filter(|seed| !suspects(&recorded(|_, _| 1.0, 0.2, 1, *seed)).is_empty());
+    assert_eq!(measured_on.count(), 0);
+    // Nor accused by looking again and again.
+    for seed in 0..40 {
+        let judgement = judge(&recorded(|_, _| 1.0, 0.75, 4, seed));
+        assert_eq!(accused(&judgement), [], "{}", judgement.findings[0].sentence);
+    }
 }

@@ -270,6 +270,7 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
         let summary = &analysis.summaries[index];
         analysis.under_load().suspected.contains(&summary.cell.id) && summary.rounds.len() < most_rounds
     };
+    let unfair_and_open = analysis.fairness.suspected(recorded);
     let is_suspect = |index: &usize| {
         if is_adaptive(*index) {
             return false;
@@ -281,6 +282,7 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
             || analysis.stragglers.suspected.contains(index)
             || lost_and_open(*index)
             || open_under_load(*index)
+            || unfair_and_open.contains(&analysis.summaries[*index].cell.id)
             || analysis.shapes.suspected.contains(index)
             || analysis
                 .ecmp
