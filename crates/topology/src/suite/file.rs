@@ -73,6 +73,7 @@ mod keys {
         "share",
         "packets_per_second",
         "partners",
+        "flows_per_link",
         "sprayed_only",
         "root",
         "directions",
