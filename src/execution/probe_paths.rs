@@ -10,7 +10,7 @@ use plan::Plan;
 use plan::diagnose::Measurer;
 use plan::placement::Placements;
 use plan::probes::{
-    Identifiability, ProbeMeasurer, aim, cover, flows_to_try, share_out_by_paths, what_is_sent,
+    Identifiability, ProbeMeasurer, aim, cover, flows_to_try, keep_few, share_out_by_paths, what_is_sent,
 };
 use plan::replan::LostParts;
 use record::{Cell, EndReason, ProbeFlow, Recorded, StreamPath, TransportKind, text};
@@ -32,6 +32,7 @@ pub fn discover(
     let known = trace(session, graph, placements, &wanted, progress)?;
     let terms = plan.cells.iter_mut().filter_map(|cell| cell.probes.as_mut());
     terms.for_each(|terms| fill_in(&mut terms.flows, graph, &known));
+    keep_few(plan, graph);
     let mut tried = flows_to_try(plan, &session.fabric().ranks, graph);
     let wanted = several_ways(tried.iter(), graph);
     let known = trace(session, graph, placements, &wanted, progress)?;
@@ -123,7 +124,7 @@ pub fn narrow(
         graph: &graph,
         lost,
     };
-    aim(&mut prober, &graph, (plan.seed, plan.wire))
+    aim(&mut prober, &graph, plan)
 }
 
 /// Measures with the ranks of a session that are left.
@@ -145,20 +146,27 @@ impl Measurer for Prober<'_, '_, '_> {
     }
 }
 
+impl Prober<'_, '_, '_> {
+    fn is_there(&self, rank: u32, rail: &str) -> bool {
+        let ranks = &self.measurer.session.fabric().ranks;
+        let record = ranks.iter().find(|record| record.rank == rank);
+        record.is_some_and(|record| !self.lost.includes(record, rail))
+    }
+}
+
 impl ProbeMeasurer for Prober<'_, '_, '_> {
+    fn can_send(&self, flow: &ProbeFlow) -> bool {
+        self.is_there(flow.from, &flow.rail) && self.is_there(flow.to, &flow.rail)
+    }
+
     fn trace(&mut self, mut flows: Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, CliError> {
+        flows.retain(|flow| self.can_send(flow));
         let SessionMeasurer {
             session,
             known,
             measuring,
             ..
         } = &mut self.measurer;
-        let ranks = &session.fabric().ranks;
-        let is_there = |rank: u32, rail: &str| {
-            let record = ranks.iter().find(|record| record.rank == rank);
-            record.is_some_and(|record| !self.lost.includes(record, rail))
-        };
-        flows.retain(|flow| is_there(flow.from, &flow.rail) && is_there(flow.to, &flow.rail));
         let progress = measuring.progress;
         progress.note("packets were lost or late, and it is open why: probing more paths");
         let wanted = several_ways(flows.iter(), self.graph);

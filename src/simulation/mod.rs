@@ -15,7 +15,7 @@ use judge::findings::{judge, suspects};
 use plan::diagnose::{DiagnosisContext, Step, narrow};
 use plan::flow::PathTable;
 use plan::placement::Placements;
-use plan::probes::{aim, cover, flows_to_try};
+use plan::probes::{aim, cover, flows_to_try, keep_few};
 use plan::remeasure::cells_to_remeasure;
 use plan::twin::{Answers, CongestionFault, DelayingLink, LossyLink, Noise, SlowLink, Twin, TwinRun};
 use plan::{Choices, FabricKnowledge, Plan};
@@ -136,6 +136,7 @@ impl Simulation {
         };
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         twin.tell_paths_of_probes(&mut plan.cells);
+        keep_few(&mut plan, &self.graph);
         let mut tried = flows_to_try(&plan, &self.fabric.ranks, &self.graph);
         twin.tell_paths(&mut tried);
         cover(&mut plan, &self.graph, tried);
@@ -170,7 +171,7 @@ impl Simulation {
             steps += outcome.steps;
         }
         if plan.cells.iter().any(|cell| cell.probes.is_some()) {
-            let Ok(_) = aim(&mut bench, &self.graph, (seed, plan.wire));
+            let Ok(_) = aim(&mut bench, &self.graph, &plan);
         }
         for round in 1..=plan.rule.most_rounds_again() {
             let again: Vec<Cell> = {
@@ -217,7 +218,9 @@ impl Simulation {
             let switches = self.topology.switches.iter().map(|switch| switch.name.as_str());
             return table.with_spraying(switches);
         }
-        if twin.placement() != PathPlacement::Steady {
+        // As in a real run: paths are traced where a schedule needs them.
+        let is_needed = self.suite.tests.iter().any(|test| test.schedule.needs_paths());
+        if twin.placement() != PathPlacement::Steady || !is_needed {
             return table;
         }
         for rail in self.fabric.common_rails() {

@@ -52,7 +52,8 @@ use rand_chacha::ChaCha8Rng;
 
 use record::units::{Nanos, Rate};
 use record::{
-    Cell, DecisionRule, DeviceKind, NcclRecord, Reference, TestKind, TestRecord, TransportKind, Untested,
+    Cell, DecisionRule, DeviceKind, NcclRecord, ProbeFlow, Reference, TestKind, TestRecord, TransportKind,
+    Untested,
 };
 use topology::Fabric;
 use topology::Topology;
@@ -182,6 +183,10 @@ pub struct Plan {
     pub deadline: Nanos,
     /// Longest the whole run may take.
     pub budget: Option<Nanos>,
+    /// Per test of kind `probe` whose suite says so: how many flows cross every link.
+    pub flows_per_link: BTreeMap<String, u16>,
+    /// Flows of probes whose paths were traced and that are not sent: more of them are sent where it is open which link loses packets.
+    pub spare_probes: Vec<ProbeFlow>,
     /// What links are assumed to carry when time is estimated: what the slowest cable of a host should, where that is known.
     pub wire: Rate,
 }
@@ -200,6 +205,8 @@ impl Plan {
             seed: suite.run.seed(),
             deadline: suite.run.deadline(),
             budget: suite.run.budget,
+            flows_per_link: BTreeMap::new(),
+            spare_probes: Vec::new(),
             wire: choices.known.slowest().unwrap_or(estimate::RATE),
         };
         let graph = choices.graph(fabric);
@@ -224,6 +231,9 @@ impl Plan {
                 lines: &lines,
             };
             plan.tests.push(references.resolve(test, choices.spec.as_deref()));
+            let per_link = test.probe.flows_per_link.filter(|_| test.kind == TestKind::Probe);
+            plan.flows_per_link
+                .extend(per_link.map(|flows| (test.name.clone(), flows)));
             let mut layout = TestLayout {
                 test,
                 fabric,

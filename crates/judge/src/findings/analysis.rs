@@ -91,10 +91,11 @@ impl<'a> RunAnalysis<'a> {
             Event::Corruption(corruption) => Some(corruption.cell),
             _ => None,
         });
+        let [packet_loss, stalls] = PacketLoss::both(recorded, &summaries);
         RunAnalysis {
             corrupt: corrupt.collect(),
-            packet_loss: PacketLoss::of(recorded, &summaries),
-            stalls: PacketLoss::late(recorded, &summaries),
+            packet_loss,
+            stalls,
             ecmp: Ecmp::of(recorded),
             fairness: Fairness::of(recorded),
             counter_rules: CounterRules::of(recorded),

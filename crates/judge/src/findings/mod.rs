@@ -69,7 +69,7 @@ mod tests;
 pub use analysis::RunAnalysis;
 pub use detector::Detector;
 pub use localise::{Cause, Element, Localisation};
-pub use packet_loss::LossCause;
+pub use packet_loss::{LossCause, OpenProbes};
 pub(crate) use packet_loss::{
     FlowOfCycles, LossOverCycles, Outcome, parts_that_lose, percent as small_percent, probe_readings,
 };
@@ -216,6 +216,12 @@ pub fn open_links(recorded: &Recorded) -> Vec<String> {
         }
     }
     names
+}
+
+/// What is open about probes of a run so far, question by question.
+pub fn open_probes(recorded: &Recorded) -> OpenProbes {
+    let analysis = RunAnalysis::of(recorded);
+    OpenProbes::of([&analysis.packet_loss, &analysis.stalls])
 }
 
 /// What a run must continue without after a loss.

@@ -5,8 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::ask::ask;
+use super::cover::flows_per_link;
 use super::share::share_out;
 use super::{FIRST_PORT, PORTS, known_links};
+use crate::Plan;
 use crate::diagnose::Measurer;
 use judge::findings::open_links;
 use record::units::Rate;
@@ -29,14 +32,17 @@ const MOST_DRAWN: usize = 64;
 pub trait ProbeMeasurer: Measurer {
     /// The same flows with their paths, where they are known.
     fn trace(&mut self, flows: Vec<ProbeFlow>) -> Result<Vec<ProbeFlow>, Self::Error>;
+
+    /// Whether both ends of a flow are still there.
+    fn can_send(&self, flow: &ProbeFlow) -> bool;
 }
 
 /// Sends sets of aimed probes until nothing is open that they could tell.
-pub fn aim<M: ProbeMeasurer>(
-    measurer: &mut M,
-    graph: &Graph,
-    (seed, line): (u64, Rate),
-) -> Result<EndReason, M::Error> {
+pub fn aim<M: ProbeMeasurer>(measurer: &mut M, graph: &Graph, plan: &Plan) -> Result<EndReason, M::Error> {
+    if flows_per_link(plan).is_some() {
+        return ask(measurer, graph, plan);
+    }
+    let (seed, line) = (plan.seed, plan.wire);
     for step in 0..MOST_STEPS {
         let recorded = measurer.recorded()?;
         let cells = &recorded.run.cells;
@@ -48,7 +54,13 @@ pub fn aim<M: ProbeMeasurer>(
         let links: Vec<LinkId> = links.take(MOST_LINKS).collect();
         let wanted = (SPARE * FLOWS as f64, MOST_TRIED);
         let ranks = &recorded.run.ranks;
-        let tried = candidates((cells, ranks), graph, &links, wanted, seed.wrapping_add(1 + step));
+        let tried = candidates(
+            (cells, &[], ranks),
+            graph,
+            &links,
+            wanted,
+            seed.wrapping_add(1 + step),
+        );
         if tried.is_empty() {
             break;
         }
@@ -146,9 +158,9 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Flows to try, whose paths are not known: so many that every link should be crossed by `wanted` of them, and at most `most` in all.
+/// Flows to try, whose paths are not known, and that are neither planned nor spare: so many that every link should be crossed by `wanted` of them, and at most `most` in all.
 pub(super) fn candidates(
-    (cells, ranks): (&[Cell], &[RankRecord]),
+    (cells, spare, ranks): (&[Cell], &[ProbeFlow], &[RankRecord]),
     graph: &Graph,
     links: &[LinkId],
     (wanted, most): (f64, usize),
@@ -165,7 +177,8 @@ pub(super) fn candidates(
         .and_then(|cell| cell.source_port);
     let first = first.unwrap_or(FIRST_PORT);
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    let had = flows_of(cells).map(|flow| (flow.from, flow.to, flow.rail.as_str(), flow.port));
+    let had = flows_of(cells).chain(spare);
+    let had = had.map(|flow| (flow.from, flow.to, flow.rail.as_str(), flow.port));
     let mut had: HashSet<(u32, u32, &str, u16)> = had.collect();
     let most_of_link = (most / links.len().max(1)).max(1);
     let mut found = Vec::new();
@@ -310,7 +323,7 @@ mod tests {
             .unwrap();
         let links = known_links(flow, &graph).unwrap();
         let wanted = (SPARE * FLOWS as f64, MOST_TRIED);
-        let mut tried = candidates((&plan.cells, &ranks), &graph, &links, wanted, 1);
+        let mut tried = candidates((&plan.cells, &[], &ranks), &graph, &links, wanted, 1);
         let had: HashSet<_> = flows_of(&plan.cells)
             .map(|flow| (flow.from, flow.to, flow.rail.clone(), flow.port))
             .collect();
@@ -349,7 +362,7 @@ mod tests {
             .for_each(|record| record.host = "one".to_string());
         let links: Vec<LinkId> = graph.links().map(|(link, _)| link).collect();
         assert_eq!(
-            candidates((&plan.cells, &ranks), &graph, &links, (12.0, 100), 1),
+            candidates((&plan.cells, &[], &ranks), &graph, &links, (12.0, 100), 1),
             []
         );
         assert_eq!(aimed(&plan.cells, &graph, &links, Vec::new(), plan.wire), None);

@@ -14,7 +14,20 @@ const FLOWS: usize = 2;
 const SPARE: f64 = 2.0;
 const MOST_TRIED: usize = 4_096;
 
-/// Flows to try for links that fewer than two of the plan cross, whose paths are not known yet; none where switches place flows anew.
+/// How many flows should cross every link: as many as the suite says, where all probes are of tests that say so.
+pub(super) fn flows_per_link(plan: &Plan) -> Option<usize> {
+    let probes = plan.cells.iter().filter(|cell| cell.probes.is_some());
+    let said: Option<Vec<usize>> = probes
+        .map(|cell| {
+            plan.flows_per_link
+                .get(&cell.test)
+                .map(|flows| usize::from(*flows))
+        })
+        .collect();
+    said?.into_iter().max()
+}
+
+/// Flows to try for links that fewer than two of the plan cross (or as many as the suite says), whose paths are not known yet; none where switches place flows anew.
 pub fn flows_to_try(plan: &Plan, ranks: &[RankRecord], graph: &Graph) -> Vec<ProbeFlow> {
     if !are_paths_known(&plan.cells, graph) {
         return Vec::new();
@@ -23,7 +36,8 @@ pub fn flows_to_try(plan: &Plan, ranks: &[RankRecord], graph: &Graph) -> Vec<Pro
     let mut links: Vec<LinkId> = missing.keys().copied().collect();
     links.sort_unstable();
     let wanted = (SPARE * FLOWS as f64, MOST_TRIED);
-    candidates((&plan.cells, ranks), graph, &links, wanted, plan.seed)
+    let spare = plan.spare_probes.as_slice();
+    candidates((&plan.cells, spare, ranks), graph, &links, wanted, plan.seed)
 }
 
 /// Adds those that cross most of what is missing, as one more set behind the others.
@@ -49,10 +63,15 @@ pub fn cover(plan: &mut Plan, graph: &Graph, tried: Vec<ProbeFlow>) {
             }
         }
     }
-    let chosen = tried
-        .into_iter()
-        .zip(is_chosen)
-        .filter_map(|(flow, chosen)| chosen.then_some(flow));
+    let (chosen, spare): (Vec<_>, Vec<_>) = tried.into_iter().zip(is_chosen).partition(|(_, chosen)| *chosen);
+    if flows_per_link(plan).is_some() {
+        let known = spare
+            .into_iter()
+            .map(|(flow, _)| flow)
+            .filter(|flow| flow.way.is_some());
+        plan.spare_probes.extend(known);
+    }
+    let chosen = chosen.into_iter().map(|(flow, _)| flow);
     if let Some(cell) = one_more_set(&plan.cells, graph, chosen.collect(), plan.wire) {
         let behind = plan.cells.iter().rposition(|cell| cell.probes.is_some());
         plan.cells.insert(behind.map_or(0, |place| place + 1), cell);
@@ -63,7 +82,8 @@ pub fn cover(plan: &mut Plan, graph: &Graph, tried: Vec<ProbeFlow>) {
 fn missing(plan: &Plan, graph: &Graph) -> HashMap<LinkId, usize> {
     let links = graph.links().map(|(link, _)| link);
     let usable = links.filter(|link| graph.host_without_ranks(*link).is_none());
-    let mut missing: HashMap<LinkId, usize> = usable.map(|link| (link, FLOWS)).collect();
+    let flows = flows_per_link(plan).unwrap_or(FLOWS);
+    let mut missing: HashMap<LinkId, usize> = usable.map(|link| (link, flows)).collect();
     for link in flows_of(&plan.cells)
         .filter_map(|flow| known_links(flow, graph))
         .flatten()

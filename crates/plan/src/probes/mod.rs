@@ -4,7 +4,9 @@
 //! rank sends and receives as much as every other, and over all sets flows cross the fabric between all of its parts.
 
 mod aim;
+mod ask;
 mod cover;
+mod few;
 mod identify;
 mod share;
 
@@ -18,11 +20,12 @@ use super::PlanError;
 use super::layout::{Slot, TestLayout};
 use record::units::{Bytes, Nanos};
 use record::{Cell, Collective, DeviceKind, Load, ProbeFlow, ProbeTerms, TransportKind};
-use share::share_out;
+use share::{share_out, share_out_by_ranks};
 use topology::graph::{Graph, LinkId};
 
 pub use aim::{ProbeMeasurer, aim};
 pub use cover::{cover, flows_to_try};
+pub use few::keep_few;
 pub use identify::Identifiability;
 pub use share::{share_out_by_paths, what_is_sent};
 
@@ -37,6 +40,10 @@ const QUEUE: Bytes = Bytes(64 << 10);
 const SHORTEST_QUEUE: Nanos = Nanos(20_000);
 /// More flows than this tell no more, and their paths take long to trace and to record.
 const MOST_FLOWS: usize = 100_000;
+/// So many are planned where only those are sent that cover every link: the others are traced.
+const MOST_TRACED: usize = 400_000;
+/// Before paths are known, so many flows are shared out over all links that they may cross: of more, that takes minutes, and they are shared out again by their paths.
+const SHARED_OUT: usize = 8_192;
 
 impl TestLayout<'_> {
     /// One slot for every set of partners.
@@ -71,7 +78,11 @@ impl TestLayout<'_> {
         let work = self.work(2)?[0];
         let ends: usize = rails.iter().map(|(_, members, _)| members.len()).sum();
         let asked = (usize::from(settings.sets), usize::from(settings.partners));
-        let (sets, partners) = within_limit(ends, asked);
+        let most = match settings.flows_per_link {
+            Some(_) => MOST_TRACED,
+            None => MOST_FLOWS,
+        };
+        let (sets, partners) = within_limit(ends, asked, most);
         if (sets, partners) != asked {
             self.leave_out(
                 &format!(
@@ -79,7 +90,7 @@ impl TestLayout<'_> {
                     asked.0 * asked.1,
                     sets * partners
                 ),
-                &format!("that would be more than {MOST_FLOWS} flows of probes"),
+                &format!("that would be more than {most} flows of probes"),
             );
         }
         let mut addresses = self.fabric.ranks.iter().flat_map(|rank| &rank.rails);
@@ -137,7 +148,14 @@ impl TestLayout<'_> {
                 ..self.cell(work, ranks, names, Load::Alone)
             }]);
             if let Some([cell]) = slots.last_mut().map(Vec::as_mut_slice) {
-                share_out(cell, graph, line);
+                match cell
+                    .probes
+                    .as_mut()
+                    .filter(|terms| terms.flows.len() > SHARED_OUT)
+                {
+                    Some(terms) => share_out_by_ranks(terms),
+                    None => share_out(cell, graph, line),
+                }
             }
         }
         if slots.is_empty() {
@@ -148,8 +166,8 @@ impl TestLayout<'_> {
 }
 
 /// Sets of partners, and partners at a time, so that ranks with so many ends on rails do not make too many flows.
-fn within_limit(ends: usize, (sets, partners): (usize, usize)) -> (usize, usize) {
-    let of_one_end = (MOST_FLOWS / ends.max(1)).max(1);
+fn within_limit(ends: usize, (sets, partners): (usize, usize), most: usize) -> (usize, usize) {
+    let of_one_end = (most / ends.max(1)).max(1);
     let sets = sets.min(of_one_end);
     (sets, partners.min((of_one_end / sets).max(1)))
 }
@@ -289,11 +307,12 @@ mod tests {
 
     #[test]
     fn no_fabric_is_so_large_that_more_flows_are_planned_than_may_be() {
-        assert_eq!(within_limit(32, (16, 4)), (16, 4));
-        assert_eq!(within_limit(4_096, (16, 4)), (16, 1));
-        assert_eq!(within_limit(1_024 * 8, (16, 4)), (12, 1));
-        assert_eq!(within_limit(4_096 * 8, (16, 4)), (3, 1));
-        assert_eq!(within_limit(MOST_FLOWS * 2, (16, 4)), (1, 1));
+        assert_eq!(within_limit(32, (16, 4), MOST_FLOWS), (16, 4));
+        assert_eq!(within_limit(4_096, (16, 4), MOST_FLOWS), (16, 1));
+        assert_eq!(within_limit(1_024 * 8, (16, 4), MOST_FLOWS), (12, 1));
+        assert_eq!(within_limit(4_096 * 8, (16, 4), MOST_FLOWS), (3, 1));
+        assert_eq!(within_limit(MOST_FLOWS * 2, (16, 4), MOST_FLOWS), (1, 1));
+        assert_eq!(within_limit(9_216, (16, 4), MOST_TRACED), (16, 2));
     }
 
     #[test]

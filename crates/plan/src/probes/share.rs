@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use super::crossed;
 use crate::Plan;
-use record::Cell;
 use record::units::Rate;
+use record::{Cell, ProbeTerms};
 use topology::graph::{Graph, LinkId};
 
 /// Shares out how many packets flows send, again where paths have become known since.
@@ -84,6 +84,25 @@ pub(super) fn share_out(cell: &mut Cell, graph: &Graph, line: f64) {
     for (flow, per_second) in terms.flows.iter_mut().zip(per_second) {
         flow.packets = ((per_second * seconds) as u32).max(1);
     }
+}
+
+/// The same by what ranks may send, before paths are known.
+pub(super) fn share_out_by_ranks(terms: &mut ProbeTerms) {
+    let mut of_rank: HashMap<(u32, &str), u32> = HashMap::new();
+    for flow in &terms.flows {
+        *of_rank.entry((flow.from, flow.rail.as_str())).or_default() += 1;
+    }
+    let all = f64::from(terms.most_per_second) * terms.window.0 as f64 / 1e9;
+    let packets: Vec<u32> = terms
+        .flows
+        .iter()
+        .map(|flow| ((all / f64::from(of_rank[&(flow.from, flow.rail.as_str())])) as u32).max(1))
+        .collect();
+    terms
+        .flows
+        .iter_mut()
+        .zip(packets)
+        .for_each(|(flow, packets)| flow.packets = packets);
 }
 
 /// The share of every link that the probes of a cell take.

@@ -74,6 +74,7 @@ mod keys {
         "share",
         "packets_per_second",
         "partners",
+        "flows_per_link",
         "sprayed_only",
         "root",
         "directions",

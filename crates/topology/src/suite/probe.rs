@@ -10,6 +10,8 @@ const MOST_PACKETS: u32 = 1_000_000;
 const MOST_PARTNERS: u16 = 256;
 /// The most sets of partners.
 const MOST_SETS: u16 = 1000;
+/// The most flows that every link may be asked to be crossed by.
+const MOST_PER_LINK: u16 = 64;
 /// Probes may take up to this much of a cable.
 const MOST_SHARE: f64 = 0.2;
 
@@ -24,6 +26,8 @@ pub struct ProbeSettings {
     pub partners: u16,
     /// Sets of partners, one after another.
     pub sets: u16,
+    /// How many flows cross every link: of those to all partners only so many are sent, where paths are known. All of them where it is not said.
+    pub flows_per_link: Option<u16>,
     /// How long an iteration takes.
     pub window: Nanos,
     /// Only on rails over which packets are sprayed: TCP takes packets that overtake each other for lost, so that its own counts say little there.
@@ -37,6 +41,7 @@ impl Default for ProbeSettings {
             packets_per_second: 2000,
             partners: 4,
             sets: 16,
+            flows_per_link: None,
             window: Nanos::from_secs(1),
             sprayed_only: false,
         }
@@ -48,11 +53,12 @@ impl ProbeSettings {
     pub const SIZE: Bytes = Bytes(32);
 
     /// Keys that no other kind of test has, or only some.
-    pub(super) const KEYS: [&'static str; 6] = [
+    pub(super) const KEYS: [&'static str; 7] = [
         "share",
         "packets_per_second",
         "partners",
         "sets",
+        "flows_per_link",
         "window",
         "sprayed_only",
     ];
@@ -71,6 +77,9 @@ impl ProbeSettings {
         }
         if let Some(item) = section.get("sets") {
             settings.sets = item.whole(1..=MOST_SETS)?;
+        }
+        if let Some(item) = section.get("flows_per_link") {
+            settings.flows_per_link = Some(item.whole(1..=MOST_PER_LINK)?);
         }
         if let Some(window) = section.duration("window")? {
             settings.window = window;
@@ -98,7 +107,7 @@ mod tests {
     #[test]
     fn what_a_test_says_about_its_probes_arrives() {
         let test = first(
-            "kind = \"probe\"\nshare = \"0.5%\"\npackets_per_second = 500\npartners = 2\nsets = 6\nwindow = \"250ms\"\nsprayed_only = true\nsizes = [\"200\"]",
+            "kind = \"probe\"\nshare = \"0.5%\"\npackets_per_second = 500\npartners = 2\nsets = 6\nflows_per_link = 1\nwindow = \"250ms\"\nsprayed_only = true\nsizes = [\"200\"]",
         )
         .unwrap();
         assert_eq!(test.kind, TestKind::Probe);
@@ -107,6 +116,7 @@ mod tests {
             packets_per_second: 500,
             partners: 2,
             sets: 6,
+            flows_per_link: Some(1),
             window: Nanos(250_000_000),
             sprayed_only: true,
         };
@@ -126,6 +136,7 @@ mod tests {
             ("kind = \"probe\"\nshare = \"0%\"", "above 0% and below 20%"),
             ("kind = \"probe\"\nshare = \"30%\"", "`share`"),
             ("kind = \"probe\"\npartners = 0", "from 1 to 256"),
+            ("kind = \"probe\"\nflows_per_link = 0", "from 1 to 64"),
             (
                 "kind = \"probe\"\ntransport = \"tcp\"",
                 "does not use `transport`",

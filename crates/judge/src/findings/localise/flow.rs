@@ -226,6 +226,11 @@ fn wholes(
     (sure.into_iter().chain(all.into_keys()).collect(), some)
 }
 
+/// Whether any cell is a flow between two ranks over one rail.
+pub(super) fn has_flows(summaries: &[CellSummary<'_>]) -> bool {
+    summaries.iter().any(|summary| ends(summary.cell).is_some())
+}
+
 /// Sender and receiver of a cell that is a flow over one rail.
 fn ends(cell: &Cell) -> Option<(u32, u32)> {
     let is_flow = matches!(

@@ -36,7 +36,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use evidence::Evidence;
 use explain::explain;
-use flow::{FlowState, MeasuredFlow, flows};
+use flow::{FlowState, MeasuredFlow, flows, has_flows};
 use loads::Loads;
 
 use super::speed::Speed;
@@ -141,6 +141,10 @@ impl Localisation {
         speeds: &[Speed],
         is_explained: impl Fn(usize) -> bool,
     ) -> Option<Localisation> {
+        // The fabric of many thousand hosts takes seconds to read.
+        if !has_flows(summaries) {
+            return None;
+        }
         let (graph, elements) = fabric_of(recorded);
         let rule = &recorded.run.rule;
         let flows = flows(

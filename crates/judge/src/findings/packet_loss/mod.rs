@@ -6,6 +6,7 @@
 mod detector;
 mod flows;
 mod model;
+mod open;
 mod optics;
 mod over_cycles;
 mod ratios;
@@ -26,13 +27,17 @@ pub(crate) use detector::percent;
 pub(super) use detector::{LossyLink, SlowHop};
 pub(crate) use over_cycles::{FlowOfCycles, LossOverCycles, Outcome, parts_that_lose};
 pub(crate) use readings::probe_readings;
+pub use open::OpenProbes;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use super::localise::{ALIKE, Element, Elements, SUREST, fabric_of, uplinks_alike};
 use super::summary::CellSummary;
 use flows::{LossFlow, flows};
 use model::{LossyPart, Model};
+use open::Questions;
 use record::stats::expected_of;
 use record::text;
 use record::units::Nanos;
@@ -120,14 +125,19 @@ pub(super) struct PacketLoss {
     pub(super) suspected: BTreeSet<usize>,
     /// Links that could explain what is open about probes, the likeliest first.
     open_links: Vec<LinkId>,
+    /// The same by question.
+    questions: Questions,
     /// Flows that lose packets whenever they are measured, which no part explains: sender, receiver, and how often.
     persistent: Vec<((u32, u32), usize)>,
     /// What was looked for, and what a wrong accusation may cost.
     symptom: Option<Symptom>,
     budget: f64,
     /// The fabric; none where nothing was lost.
-    fabric: Option<(Graph, Elements)>,
+    fabric: Option<Fabric>,
 }
+
+/// Read once for losses and stalls: that of a large fabric takes a second.
+type Fabric = Arc<(Graph, Elements)>;
 
 /// Whether any segment or probe of any flow was lost.
 pub(super) fn is_any_lost(recorded: &Recorded) -> bool {
@@ -146,27 +156,36 @@ fn has_probes(recorded: &Recorded) -> bool {
 
 impl PacketLoss {
     /// Looks for parts that lose packets.
-    pub(super) fn of(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> PacketLoss {
+    fn lost(recorded: &Recorded, summaries: &[CellSummary<'_>], fabric: &OnceCell<Fabric>) -> PacketLoss {
         if !is_any_lost(recorded) {
             return PacketLoss::default();
         }
-        let fabric = fabric_of(recorded);
-        let found = PacketLoss::by(Symptom::Lost, budget(recorded), recorded, summaries, &fabric);
+        let fabric = fabric.get_or_init(|| Arc::new(fabric_of(recorded)));
+        let found = PacketLoss::by(Symptom::Lost, budget(recorded), recorded, summaries, fabric);
         PacketLoss {
-            fabric: Some(fabric),
+            fabric: Some(Arc::clone(fabric)),
             ..found
         }
     }
 
+    /// Parts that lose packets, and parts that hold them up.
+    pub(super) fn both(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> [PacketLoss; 2] {
+        let fabric = OnceCell::new();
+        [
+            PacketLoss::lost(recorded, summaries, &fabric),
+            PacketLoss::late(recorded, summaries, &fabric),
+        ]
+    }
+
     /// Looks for parts that hold packets up: whatever is late, and what is very late. What shows more parts counts, or shows them more surely.
-    pub(super) fn late(recorded: &Recorded, summaries: &[CellSummary<'_>]) -> PacketLoss {
+    fn late(recorded: &Recorded, summaries: &[CellSummary<'_>], fabric: &OnceCell<Fabric>) -> PacketLoss {
         if !has_probes(recorded) {
             return PacketLoss::default();
         }
-        let fabric = fabric_of(recorded);
+        let fabric = fabric.get_or_init(|| Arc::new(fabric_of(recorded)));
         let budget = budget(recorded) / LATE.len() as f64;
         let looks =
-            LATE.map(|times| PacketLoss::by(Symptom::Late(times), budget, recorded, summaries, &fabric));
+            LATE.map(|times| PacketLoss::by(Symptom::Late(times), budget, recorded, summaries, fabric));
         let shown = |look: &PacketLoss| {
             let surest = look.confirmed().map(|cause| cause.p_value).fold(1.0, f64::min);
             (look.confirmed().count(), -surest)
@@ -180,7 +199,7 @@ impl PacketLoss {
         };
         let best = looks.into_iter().reduce(better).unwrap_or_default();
         PacketLoss {
-            fabric: Some(fabric),
+            fabric: Some(Arc::clone(fabric)),
             ..best
         }
     }
@@ -190,15 +209,18 @@ impl PacketLoss {
         budget: f64,
         recorded: &Recorded,
         summaries: &[CellSummary<'_>],
-        (graph, elements): &(Graph, Elements),
+        fabric: &(Graph, Elements),
     ) -> PacketLoss {
+        let (graph, elements) = fabric;
         let flows = flows(recorded, summaries, symptom, graph, elements);
         let mut model = Model::new(&flows);
         let parts = model.parts(|part| elements.prior(part));
+        let hosts = HostOfRank::of(&recorded.run, &flows);
         let elsewhere = Lost::of(model.unaccounted().map(|flow| (flow, 1.0)));
         let unexplained = model.unexplained();
         let all = AllFlows {
             flows: &flows,
+            hosts: &hosts,
             symptom,
             budget,
             family: model.family(),
@@ -211,6 +233,14 @@ impl PacketLoss {
         let suspected = of_open.chain(unexplained.iter().map(|flow| flow.place)).collect();
         PacketLoss {
             open_links: open_links(&flows, &causes, &unexplained, (graph, elements), &recorded.run),
+            questions: Questions::of(
+                &model,
+                &causes,
+                &unexplained,
+                symptom,
+                (graph, elements),
+                &recorded.run,
+            ),
             causes,
             suspected,
             persistent: persistent(&flows, &unexplained),
@@ -263,7 +293,7 @@ impl PacketLoss {
 
     /// Names of the links that could explain what is open about probes, the likeliest first.
     pub(super) fn open_links(&self) -> impl Iterator<Item = String> {
-        let graph = self.fabric.as_ref().map(|(graph, _)| graph);
+        let graph = self.fabric.as_ref().map(|fabric| &fabric.0);
         self.open_links
             .iter()
             .filter_map(move |link| Some(graph?.name(*link)))
@@ -271,7 +301,7 @@ impl PacketLoss {
 
     /// The suspects of a cause by their names.
     fn suspects(&self, cause: &LossCause, run: &Run) -> Vec<Suspect> {
-        let Some((graph, elements)) = &self.fabric else {
+        let Some((graph, elements)) = self.fabric.as_deref() else {
             return Vec::new();
         };
         let what = if cause.waited == Nanos(0) { "lost" } else { "late" };
@@ -293,7 +323,7 @@ impl PacketLoss {
 
     /// The directed links of the likeliest suspect of a cause, or of all where it is one of several cables of a switch; and the fabric.
     fn links<'s>(&'s self, cause: &LossCause, run: &Run) -> Option<(Vec<LinkId>, &'s Graph)> {
-        let (graph, elements) = self.fabric.as_ref()?;
+        let (graph, elements) = self.fabric.as_deref()?;
         let (element, _) = cause.suspects.first()?;
         let alike = uplinks_alike(&cause.suspects, graph);
         Some((
@@ -368,16 +398,41 @@ fn persistent(flows: &[LossFlow], unexplained: &[&LossFlow]) -> Vec<((u32, u32),
 /// What parts are judged by.
 struct AllFlows<'f> {
     flows: &'f [LossFlow],
+    hosts: &'f HostOfRank<'f>,
     symptom: Symptom,
     budget: f64,
     family: usize,
     elsewhere: Lost,
 }
 
+/// The hosts of a run, looked up once for all parts.
+struct HostOfRank<'r> {
+    of: HashMap<u32, &'r str>,
+    /// How many of them sent or received.
+    with_flows: usize,
+}
+
+impl<'r> HostOfRank<'r> {
+    fn of(run: &'r Run, flows: &[LossFlow]) -> HostOfRank<'r> {
+        let of: HashMap<u32, &str> = run
+            .ranks
+            .iter()
+            .map(|record| (record.rank, record.host.as_str()))
+            .collect();
+        let ends = flows.iter().flat_map(|flow| [flow.ends.0, flow.ends.1]);
+        let with_flows: HashSet<&str> = ends.map(|rank| of.get(&rank).copied().unwrap_or("")).collect();
+        HostOfRank {
+            with_flows: with_flows.len(),
+            of,
+        }
+    }
+}
+
 fn cause(
     part: &LossyPart,
     &AllFlows {
         flows,
+        hosts,
         symptom,
         budget,
         family,
@@ -388,17 +443,11 @@ fn cause(
 ) -> LossCause {
     let rule = &recorded.run.rule;
     let own = || part.flows.iter().map(|flow| &flows[*flow]);
-    let host = |rank: u32| {
-        let record = recorded.run.ranks.iter().find(|record| record.rank == rank);
-        record.map_or("", |record| record.host.as_str())
-    };
+    let host = |rank: u32| hosts.of.get(&rank).copied().unwrap_or("");
     let senders: BTreeSet<&str> = own().map(|flow| host(flow.ends.0)).collect();
     let receivers: BTreeSet<&str> = own().map(|flow| host(flow.ends.1)).collect();
     let partners = senders.len().max(receivers.len());
-    let all = flows
-        .iter()
-        .flat_map(|flow| [host(flow.ends.0), host(flow.ends.1)]);
-    let possible = all.collect::<BTreeSet<&str>>().len().saturating_sub(1);
+    let possible = hosts.with_flows.saturating_sub(1);
     let slots = own().map(|flow| flow.slot).collect::<BTreeSet<_>>().len();
     let named: Vec<(Element, f64)> = part
         .suspects

@@ -118,12 +118,29 @@ impl<'f> Model<'f> {
     /// The parts whose flows lose more than chance explains, the surest first. `prior` is how likely a part is to be at fault, relative to others.
     pub(super) fn parts(&mut self, prior: impl Fn(usize) -> f64) -> Vec<LossyPart> {
         let mut found: Vec<LossyPart> = Vec::new();
+        let with_losses: Vec<usize> = (0..self.flows.len())
+            .filter(|flow| self.flows[*flow].lossy > 0.0)
+            .collect();
         while found.len() < MOST_PARTS {
-            let Some(part) = self.likeliest(&self.candidates(|_| true), &found, &prior) else {
+            let before = found.len();
+            let mut candidates = self.candidates(&with_losses);
+            // Those that share no flow with losses with what was just accepted would be as they are: only others are asked anew.
+            while found.len() < MOST_PARTS
+                && let Some(part) = self.likeliest(&candidates, &found, &prior)
+            {
+                let over: HashSet<usize> = self.crossing[&part.part()]
+                    .iter()
+                    .map(|(flow, ..)| *flow)
+                    .collect();
+                self.accept(&part);
+                found.push(part);
+                let is_lossy_over =
+                    |(flow, ..): &(usize, f64, f64)| self.flows[*flow].lossy > 0.0 && over.contains(flow);
+                candidates.retain(|other| !self.crossing[&other.part].iter().any(is_lossy_over));
+            }
+            if found.len() == before {
                 break;
-            };
-            self.accept(&part);
-            found.push(part);
+            }
         }
         // The first was chosen when nothing was known of the others: each is chosen again, beside all others.
         for _ in 0..MOST_PASSES {
@@ -132,8 +149,7 @@ impl<'f> Model<'f> {
             while number < found.len() {
                 let before = found.remove(number);
                 self.accept_only(&found);
-                let own: BTreeSet<usize> = before.flows.iter().copied().collect();
-                let candidates = self.candidates(|flow| own.contains(&flow));
+                let candidates = self.candidates(&before.flows);
                 let after = self.likeliest(&candidates, &found, &prior);
                 is_settled &= after.as_ref().map(LossyPart::part) == Some(before.part());
                 // What the others explain is no part of its own.
@@ -246,6 +262,11 @@ impl<'f> Model<'f> {
         beside
     }
 
+    /// All flows, each with whether an accepted part was crossed by it, or explains it.
+    pub(super) fn accounted(&self) -> impl Iterator<Item = (&'f LossFlow, bool)> + '_ {
+        self.flows.iter().zip(self.is_accounted.iter().copied())
+    }
+
     /// The flows that no accepted part was crossed by.
     pub(super) fn unaccounted(&self) -> impl Iterator<Item = &'f LossFlow> + '_ {
         let flows = self.flows.iter().zip(&self.is_accounted);
@@ -292,18 +313,15 @@ impl<'f> Model<'f> {
         likely.map(|(flow, _, share)| (*flow, *share)).collect()
     }
 
-    /// Every part that such a flow with losses crossed or may have crossed.
-    fn candidates(&self, is_asked: impl Fn(usize) -> bool) -> Vec<Candidate> {
+    /// Every part that one of these flows crossed or may have crossed, all of which have losses.
+    fn candidates(&self, flows: &[usize]) -> Vec<Candidate> {
         let all = self.healthy();
-        let has_losses = |(flow, ..): &(usize, f64, f64)| self.flows[*flow].lossy > 0.0 && is_asked(*flow);
-        let parts = self
-            .crossing
-            .iter()
-            .filter(|(_, crossing)| crossing.iter().any(has_losses));
-        let parts: Vec<_> = parts.collect();
+        let crossed = flows.iter().flat_map(|flow| self.flows[*flow].crossed());
+        let parts: BTreeSet<usize> = crossed.map(|(part, ..)| part).collect();
+        let parts: Vec<usize> = parts.into_iter().collect();
         parts
             .into_par_iter()
-            .map(|(part, crossing)| self.candidate(*part, crossing, &all))
+            .map(|part| self.candidate(part, &self.crossing[&part], &all))
             .collect()
     }
 

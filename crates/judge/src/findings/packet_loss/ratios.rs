@@ -28,28 +28,64 @@ impl Crossing {
     /// The logarithm of how much likelier a flow's losses are if it crossed the part, which loses packets, than if nothing does. `known` is
     /// what accepted parts lose of it.
     pub(super) fn ln_ratio(&self, flow: &LossFlow, known: f64, loss: f64) -> f64 {
-        let &Crossing {
-            share,
-            baseline,
-            disturbed,
-            ..
-        } = self;
-        let lossy_with = |survival: f64| {
-            (1.0 - (1.0 - baseline) * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12)
+        self.against(flow, known).ln_ratio(flow, loss)
+    }
+
+    /// What of that is the same for every loss.
+    fn against(&self, flow: &LossFlow, known: f64) -> Against {
+        let ln_disturbed = self.disturbed.ln();
+        let mut against = Against {
+            share: self.share,
+            known,
+            passes: 1.0 - self.baseline,
+            ln_undisturbed: (1.0 - self.disturbed).ln(),
+            by_other_reasons: ln_disturbed + ln_any_probability(flow.lossy, flow.trials),
+            null: 0.0,
         };
-        let ln_of = |lossy: f64| flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln();
-        let by_other_reasons = disturbed.ln() + ln_any_probability(flow.lossy, flow.trials);
-        let healthy = lossy_with(known);
-        let null = ln_sum((1.0 - disturbed).ln() + ln_of(healthy), by_other_reasons);
+        let healthy = against.lossy_with(flow, known);
+        against.null = ln_sum(
+            against.ln_undisturbed + ln_of(flow, healthy),
+            against.by_other_reasons,
+        );
+        against
+    }
+}
+
+/// What a flow that may have crossed a part is held against.
+struct Against {
+    share: f64,
+    known: f64,
+    /// That an iteration of it has no losses without the part.
+    passes: f64,
+    /// Logarithms: that it was not disturbed, that it was and lost this, and that it lost this without the part.
+    ln_undisturbed: f64,
+    by_other_reasons: f64,
+    null: f64,
+}
+
+impl Against {
+    fn lossy_with(&self, flow: &LossFlow, survival: f64) -> f64 {
+        (1.0 - self.passes * (-flow.per_trial * survival).exp()).clamp(1e-12, 1.0 - 1e-12)
+    }
+
+    fn ln_ratio(&self, flow: &LossFlow, loss: f64) -> f64 {
         // Something else may add losses; that it takes away those of the part is much rarer.
-        let faulty = lossy_with(known - (1.0 - loss * share).ln());
+        let faulty = self.lossy_with(flow, self.known - (1.0 - loss * self.share).ln());
         let hidden = match flow.lossy < flow.trials * faulty {
             true => HIDDEN.ln(),
             false => 0.0,
         };
-        let crossed = ln_sum((1.0 - disturbed).ln() + ln_of(faulty), hidden + by_other_reasons);
-        crossed - null
+        let crossed = ln_sum(
+            self.ln_undisturbed + ln_of(flow, faulty),
+            hidden + self.by_other_reasons,
+        );
+        crossed - self.null
     }
+}
+
+/// The logarithm of the probability of a flow's lossy iterations, where each is lossy with this one.
+fn ln_of(flow: &LossFlow, lossy: f64) -> f64 {
+    flow.lossy * lossy.ln() + (flow.trials - flow.lossy) * (1.0 - lossy).ln()
 }
 
 /// The probabilities of loss that are considered, of a part that flows send at most such a share of their packets over.
@@ -62,7 +98,7 @@ pub(super) fn losses(share: f64) -> impl Iterator<Item = f64> {
 
 /// What flows say for a part, a row for those that are alike and a column for every probability of loss.
 pub(super) struct Ratios {
-    share: f64,
+    losses: Vec<f64>,
     pub(super) rows: Vec<Vec<f64>>,
     known: HashMap<[u64; 3], usize>,
     /// Flows that follow each other are mostly alike.
@@ -73,7 +109,7 @@ impl Ratios {
     /// Of a part that flows send at most such a share of their packets over.
     pub(super) fn of_share(share: f64) -> Ratios {
         Ratios {
-            share,
+            losses: losses(share).collect(),
             rows: Vec::new(),
             known: HashMap::new(),
             last: None,
@@ -91,11 +127,9 @@ impl Ratios {
         let fresh = self.rows.len();
         let row = *self.known.entry(key).or_insert(fresh);
         if row == fresh {
-            self.rows.push(
-                losses(self.share)
-                    .map(|loss| one.ln_ratio(flow, known, loss))
-                    .collect(),
-            );
+            let against = one.against(flow, known);
+            let of_losses = self.losses.iter().map(|loss| against.ln_ratio(flow, *loss));
+            self.rows.push(of_losses.collect());
         }
         self.last = Some((key, row));
         row
