@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::CliError;
-use crate::execution::path_discovery::{FIRST_FRESH_PORT, flows_to_trace};
+use crate::execution::path_discovery::{FIRST_FRESH_PORT, flows_of_tests};
 use crate::run_clock::now;
 use engine::measure::TraceWanted;
 use judge::findings::{judge, suspects};
@@ -48,6 +48,8 @@ pub struct Simulation {
     pub answers: Answers,
     /// What shows under load only.
     pub congestion: Vec<CongestionFault>,
+    /// Switches whose hash tells no flow from another.
+    pub polarised: Vec<String>,
 }
 
 /// A run that was simulated and judged.
@@ -81,7 +83,8 @@ impl Simulation {
             .with_losses(lossy)
             .with_congestion(&self.congestion)
             .with_placement(self.placement)
-            .with_answers(self.answers);
+            .with_answers(self.answers)
+            .with_polarised(&self.polarised);
         let mut suite = self.suite.clone();
         suite.run.seed = Some(seed);
         let known = FabricKnowledge {
@@ -98,6 +101,7 @@ impl Simulation {
         };
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         twin.tell_paths_of_probes(&mut plan.cells);
+        twin.tell_paths_of_streams(&mut plan.cells);
         let mut tried = flows_to_try(&plan, &self.fabric.ranks, &self.graph);
         twin.tell_paths(&mut tried);
         cover(&mut plan, &self.graph, tried);
@@ -110,9 +114,13 @@ impl Simulation {
         }
         let of_speed = slow.iter().map(|slow| slow.injected(&self.graph));
         let of_load = self.congestion.iter().map(CongestionFault::to_string);
+        let of_hash = self
+            .polarised
+            .iter()
+            .map(|switch| format!("polarised hash of {switch}"));
         let of_loss = lossy.iter().map(|lossy| lossy.injected(&self.graph));
         let run = Run {
-            injected: of_speed.chain(of_loss).chain(of_load).collect(),
+            injected: of_speed.chain(of_loss).chain(of_load).chain(of_hash).collect(),
             ..self.record(&suite, &plan, &known.placements)
         };
         let mut bench = TwinRun::new(twin, run.clone(), Some(self.text.clone()));
@@ -182,7 +190,7 @@ impl Simulation {
             return table;
         }
         for rail in self.fabric.common_rails() {
-            let wanted = flows_to_trace(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
+            let wanted = flows_of_tests(&self.suite, &self.graph, &ranks, (TransportKind::Tcp, rail), seed);
             let routed = wanted.into_par_iter().filter_map(|flow| {
                 let path = twin.route(flow.from, flow.to, rail, flow.port)?;
                 let seen = self.half_known(twin, &flow, &path);

@@ -74,6 +74,9 @@ mod keys {
         "packets_per_second",
         "partners",
         "sprayed_only",
+        "random",
+        "worst",
+        "pairs",
         "root",
         "directions",
         "warmup",
@@ -86,7 +89,7 @@ mod keys {
     pub const SIZES: &[&str] = &["from", "to", "factor", "step"];
     pub const ITERATIONS: &[&str] = &["min", "max"];
     pub const SCHEDULE: &[&str] = &["random"];
-    pub const EXPECT: &[&str] = &["spec", "peers", "baseline", "margin"];
+    pub const EXPECT: &[&str] = &["spec", "peers", "baseline", "margin", "at_least"];
 }
 
 impl<'t> SuiteFile<'t> {
