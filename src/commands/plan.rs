@@ -28,7 +28,7 @@ use topology::suite::{GpuDirectChoice, Schedule, Suite};
     after_help = "Example: railgauge plan rails --ranks 8\nWith --topology FILE: one rank on each host of that file"
 )]
 pub struct Arguments {
-    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, probe, fairness, congestion, gpu, nightly, burn-in) or a suite file
+    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, probe, fairness, worst-traffic, congestion, gpu, nightly, burn-in) or a suite file
     #[arg(value_name = "SUITE")]
     suite: String,
     /// List every cell

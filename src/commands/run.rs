@@ -22,7 +22,7 @@ railgauge run nightly --topology fabric.toml --history /srv/nights --notify /usr
 railgauge run smoke --inject throttle:rail=loop1,rate=50MB/s   (a negative control: must exit 12)"
 )]
 pub struct Arguments {
-    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, probe, fairness, congestion, gpu, nightly, burn-in) or a suite file
+    /// A built-in suite (smoke, all-reduce, rails, links, ecmp, probe, fairness, worst-traffic, congestion, gpu, nightly, burn-in) or a suite file
     #[arg(value_name = "SUITE")]
     suite: String,
     #[command(flatten)]

@@ -55,6 +55,9 @@ pub struct Arguments {
     /// rails-meet:rail0+rail1=50%; a part is a host's cable, a leaf or a rail; may be given several times
     #[arg(long, value_name = "FAULT")]
     congestion: Vec<CongestionFault>,
+    /// A switch that sends all flows over the same of its equal links (suite worst-traffic); may be given several times
+    #[arg(long, value_name = "SWITCH")]
+    polarised: Vec<String>,
     /// Number of random slow links, at 80, 60 or 30 % of their rate, in one direction each
     #[arg(long, value_name = "N", default_value_t = 0)]
     faults: usize,
@@ -146,6 +149,9 @@ fn once(arguments: &Arguments, simulation: &Simulation, faulty: &FaultyLinks) ->
             terminal::note(format_args!("injected: {fault}"));
         }
     }
+    for switch in arguments.polarised.iter().filter(|_| !is_silent) {
+        terminal::note(format_args!("injected: polarised hash of {switch}"));
+    }
     terminal::print_result(
         &outcome.judgement,
         None,
@@ -222,6 +228,11 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
         let checked = fault.check(&graph);
         checked.map_err(|problem| CliError::Usage(format!("--congestion {problem}")))?;
     }
+    for switch in &arguments.polarised {
+        if topology.switches.iter().all(|known| known.name != *switch) {
+            return Err(usage(format!("--polarised {switch}: there is no such switch")));
+        }
+    }
     let suite = match &arguments.suite {
         Some(suite) => Suite::load(suite)?,
         None => diagnose::suite(None, Some(&topology)),
@@ -236,6 +247,7 @@ fn simulation(arguments: &Arguments, fabric: &str) -> Result<Simulation, CliErro
         placement: arguments.placement,
         answers: arguments.answers,
         congestion: arguments.congestion.clone(),
+        polarised: arguments.polarised.clone(),
     })
 }
 

@@ -11,16 +11,17 @@ use plan::adaptive::partners;
 use plan::flow::PathTable;
 use plan::line_rate::LineRates;
 use plan::placement::Placements;
+use plan::traffic::{first_port, pairs_to_trace};
 use plan::{Choices, FabricKnowledge, Plan};
-use record::{Cell, Collective, MiscabledRecord, TransportKind, UnusedCableRecord, text};
+use record::{Cell, Collective, MiscabledRecord, TestKind, TransportKind, UnusedCableRecord, text};
 use topology::discover::SeenPath;
 use topology::graph::{Graph, Miswiring, Path, UnusedCable, UseEvidence, WiringEvidence, WrongCable};
-use topology::suite::Suite;
+use topology::suite::{Suite, TestCase};
 
 /// First source port of TCP flows: below the ephemeral ports.
-const FIRST_PORT: u16 = 24_000;
+const FIRST_PORT: u16 = plan::traffic::FIRST_PORT;
 /// First UDP source port of RoCE flows, which start at 49152.
-const FIRST_ROCE_PORT: u16 = 50_000;
+const FIRST_ROCE_PORT: u16 = plan::traffic::FIRST_ROCE_PORT;
 /// Ports tried per path: one path in 50 stays unseen by chance, more of them where [`MAX_PORTS`] is the limit (one in five of 32
 /// paths).
 const PORTS_PER_PATH: usize = 4;
@@ -52,7 +53,7 @@ fn trace_paths(
     let needing: Vec<&str> = suite
         .tests
         .iter()
-        .filter(|test| test.schedule.needs_paths())
+        .filter(|test| test.needs_paths())
         .map(|test| test.name.as_str())
         .collect();
     let (Some(graph), false) = (choices.known.graph.clone(), needing.is_empty()) else {
@@ -72,7 +73,8 @@ fn trace_paths(
     let ranks: Vec<u32> = session.fabric().ranks.iter().map(|record| record.rank).collect();
     let mut wanted = Vec::new();
     for (transport, rail) in &transports {
-        wanted.extend(flows_to_trace(&graph, &ranks, *transport, rail, suite.run.seed()));
+        let on = (*transport, rail.as_str());
+        wanted.extend(flows_of_tests(suite, &graph, &ranks, on, suite.run.seed()));
     }
     if wanted.is_empty() {
         return Ok(Arc::default());
@@ -308,8 +310,43 @@ pub fn trace_everything(session: &mut Session, progress: &dyn Progress) -> Resul
     Ok(seen.collect())
 }
 
+/// The flows to trace on one rail for the tests of a suite: those that cross every cable, and those that patterns of traffic are made of.
+pub fn flows_of_tests(
+    suite: &Suite,
+    graph: &Graph,
+    ranks: &[u32],
+    (transport, rail): (TransportKind, &str),
+    seed: u64,
+) -> Vec<TraceWanted> {
+    let mut wanted = Vec::new();
+    // A simulation traces for any suite.
+    let is_of_patterns = |test: &&TestCase| test.kind == TestKind::Permutation;
+    let has_others = suite.tests.iter().any(|test| test.schedule.needs_paths());
+    let flows = suite.tests.iter().filter(is_of_patterns).map(|test| test.flows);
+    let flows = flows.max();
+    if has_others || flows.is_none() {
+        wanted = flows_to_trace(graph, ranks, transport, rail, seed);
+    }
+    let first = first_port(transport);
+    let pairs = flows.map(|_| pairs_to_trace(graph, ranks, rail));
+    for (from, to) in pairs.into_iter().flatten() {
+        let ports = first..first + flows.unwrap_or(1);
+        let of_pair = ports.map(|port| TraceWanted {
+            from,
+            to,
+            rail: rail.to_string(),
+            port,
+            transport,
+        });
+        wanted.extend(of_pair);
+    }
+    let mut seen = HashSet::new();
+    wanted.retain(|flow| seen.insert((flow.from, flow.to, flow.port)));
+    wanted
+}
+
 /// The flows to trace on one rail: for every pair with several paths, enough ports to see most of them.
-pub fn flows_to_trace(
+fn flows_to_trace(
     graph: &Graph,
     ranks: &[u32],
     transport: TransportKind,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use crate::error::CliError;
-use crate::execution::path_discovery::{FIRST_FRESH_PORT, flows_to_trace};
+use crate::execution::path_discovery::{FIRST_FRESH_PORT, flows_of_tests};
 use crate::run_clock::now;
 use engine::measure::TraceWanted;
 use judge::findings::{judge, suspects};
@@ -48,6 +48,8 @@ pub struct Simulation {
     pub answers: Answers,
     /// What shows under load only.
     pub congestion: Vec<CongestionFault>,
+    /// Switches whose hash tells no flow from another.
+    pub polarised: Vec<String>,
 }
 
 /// Links that are faulty on purpose.
@@ -119,7 +121,8 @@ impl Simulation {
             .with_delays(&faulty.delaying)
             .with_congestion(&self.congestion)
             .with_placement(self.placement)
-            .with_answers(self.answers);
+            .with_answers(self.answers)
+            .with_polarised(&self.polarised);
         let mut suite = self.suite.clone();
         suite.run.seed = Some(seed);
         let known = FabricKnowledge {
@@ -137,6 +140,7 @@ impl Simulation {
         let mut plan = Plan::new(&suite, &self.fabric, &choices)?;
         twin.tell_paths_of_probes(&mut plan.cells);
         keep_few(&mut plan, &self.graph);
+        twin.tell_paths_of_streams(&mut plan.cells);
         let mut tried = flows_to_try(&plan, &self.fabric.ranks, &self.graph);
         twin.tell_paths(&mut tried);
         cover(&mut plan, &self.graph, tried);
@@ -148,8 +152,13 @@ impl Simulation {
             cells.for_each(|cell| cell.transport = TransportKind::Verbs);
         }
         let of_load = self.congestion.iter().map(CongestionFault::to_string);
+        let of_hash = self
+            .polarised
+            .iter()
+            .map(|switch| format!("polarised hash of {switch}"));
+        let of_links = faulty.injected(&self.graph).into_iter();
         let run = Run {
-            injected: faulty.injected(&self.graph).into_iter().chain(of_load).collect(),
+            injected: of_links.chain(of_load).chain(of_hash).collect(),
             ..self.record(&suite, &plan, &known.placements)
         };
         let ranks: Vec<u32> = self.fabric.ranks.iter().map(|record| record.rank).collect();
@@ -224,7 +233,7 @@ impl Simulation {
             return table;
         }
         for rail in self.fabric.common_rails() {
-            let wanted = flows_to_trace(&self.graph, &ranks, TransportKind::Tcp, rail, seed);
+            let wanted = flows_of_tests(&self.suite, &self.graph, &ranks, (TransportKind::Tcp, rail), seed);
             let routed = wanted.into_par_iter().filter_map(|flow| {
                 let path = twin.route(flow.from, flow.to, rail, flow.port)?;
                 let seen = self.half_known(twin, &flow, &path);

@@ -1,6 +1,6 @@
 //! What a user of the twin relies on.
 
-use record::{FindingKind, LinkState, Recorded};
+use record::{FindingKind, LinkState, Recorded, TrafficOutcome};
 use serde_json::Value;
 
 use crate::harness::{Bench, SMALL};
@@ -333,4 +333,39 @@ fn what_cannot_be_simulated_is_said() {
     let error = complaint("simulate no/such.toml");
     assert!(error.contains("no/such.toml"), "{error}");
     assert!(!bench.out().exists());
+}
+
+/// Every flow is as fast as it should be alone: only flows at the same time show what a hash does to a group.
+#[test]
+fn the_worst_traffic_of_a_polarised_leaf_is_told_with_its_cable_and_fails_only_what_a_suite_asks_for() {
+    let bench = Bench::new(SMALL);
+    let command = "simulate 16x1 --suite worst-traffic --polarised rail0-leaf1 --out out --quiet";
+    bench.railgauge(command).must_exit(0);
+    let judgement = bench.judgement();
+    assert!(judgement.findings.is_empty());
+    let across = judgement
+        .traffic
+        .iter()
+        .find(|row| row.pattern == "leaf-shift-1")
+        .unwrap();
+    assert_eq!(across.outcome, TrafficOutcome::Collides, "{across:?}");
+    assert!(
+        across
+            .cable
+            .as_ref()
+            .is_some_and(|cable| cable.starts_with("rail0-leaf1/u"))
+    );
+    assert_eq!(across.sharing, 4);
+    let recorded: Recorded = bench.recorded();
+    assert_eq!(recorded.run.injected, ["polarised hash of rail0-leaf1"]);
+    bench.railgauge("report out --quiet").must_exit(0);
+    let page = std::fs::read_to_string(bench.out().join("report.md")).unwrap();
+    assert!(page.contains("## Worst traffic") && page.contains("leaf-shift-1"));
+
+    let suite = "name = \"floor\"\n[[test]]\nname = \"patterns\"\nkind = \"permutation\"\nworst = 0\n[test.expect]\nat_least = \"60%\"\n";
+    std::fs::write(bench.path().join("floor.toml"), suite).unwrap();
+    let command = "simulate 16x1 --suite floor.toml --polarised rail0-leaf1 --out floor --quiet";
+    bench.railgauge(command).must_exit(12);
+    let refused = bench.railgauge("simulate 16x1 --suite worst-traffic --polarised leaf9 --out none");
+    assert!(refused.must_exit(2).stderr.contains("no such switch"));
 }

@@ -33,3 +33,4 @@ mod under_way;
 #[path = "../support/verdict.rs"]
 mod verdict;
 mod wiring;
+mod worst_traffic;

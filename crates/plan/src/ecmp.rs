@@ -62,6 +62,7 @@ impl TestLayout<'_> {
                         window: settings.window,
                         one_port: settings.source_ports == SourcePorts::One,
                         into_one: false,
+                        pattern: None,
                         ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),
@@ -98,7 +99,7 @@ impl TestLayout<'_> {
 }
 
 /// The leaves of a rail in order, each with one rank per cable: ranks that share a cable would only share it.
-fn leaves(graph: &Graph, world: &[u32], rail: &str) -> Vec<Vec<u32>> {
+pub(super) fn leaves(graph: &Graph, world: &[u32], rail: &str) -> Vec<Vec<u32>> {
     let mut seen: Vec<LinkId> = Vec::new();
     let mut leaves: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for &rank in world {

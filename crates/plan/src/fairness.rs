@@ -63,6 +63,7 @@ impl TestLayout<'_> {
                         window,
                         one_port: false,
                         into_one: true,
+                        pattern: None,
                         ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),

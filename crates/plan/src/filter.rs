@@ -39,6 +39,7 @@ enum Key {
     Rail,
     Pair,
     Rank,
+    Pattern,
 }
 
 /// One end of a pair.
@@ -73,6 +74,7 @@ enum Value {
     Rail(String),
     Pair(End, End),
     Rank(End),
+    Pattern(String),
 }
 
 impl Value {
@@ -81,6 +83,7 @@ impl Value {
         Ok(match key {
             Key::Test => Value::Test(text.to_string()),
             Key::Rail => Value::Rail(text.to_string()),
+            Key::Pattern => Value::Pattern(text.to_string()),
             Key::Cell => Value::Cell(number()?),
             Key::Collective => Value::Collective(word(key, text)?),
             Key::Algorithm => Value::Algorithm(word(key, text)?),
@@ -120,6 +123,7 @@ impl Value {
             Value::Transport(transport) => cell.transport == *transport,
             Value::Engine(engine) => cell.engine == *engine,
             Value::Rail(rail) => cell.rails.contains(rail) || cell.to_rail.as_ref() == Some(rail),
+            Value::Pattern(name) => pattern_of(cell) == Some(name),
             Value::Rank(end) => cell.ranks.iter().any(|rank| end.is(*rank, fabric)),
             Value::Pair(a, b) => match cell.ranks.as_slice() {
                 [x, y] => {
@@ -130,6 +134,12 @@ impl Value {
             },
         }
     }
+}
+
+/// The pattern of traffic that a cell is part of, by name.
+fn pattern_of(cell: &Cell) -> Option<&String> {
+    let pattern = cell.streams.as_ref()?.pattern.as_ref()?;
+    Some(&pattern.name)
 }
 
 /// One condition of a filter: a key and the values it accepts.
@@ -260,6 +270,7 @@ fn listed(key: Key, cells: &[Cell], fabric: &Fabric) -> String {
             Key::Transport => vec![cell.transport.to_string()],
             Key::Engine => vec![cell.engine.to_string()],
             Key::Rail => cell.rails.clone(),
+            Key::Pattern => pattern_of(cell).cloned().into_iter().collect(),
             Key::Rank => cell.ranks.iter().map(|rank| fabric.rank_name(*rank)).collect(),
             Key::Pair => match cell.ranks.as_slice() {
                 [a, b] => vec![format!("{}:{}", a.min(b), a.max(b))],

@@ -59,6 +59,8 @@ pub struct PathTable {
     /// Whether every shortest path counts as known, for plans made before paths can be probed.
     assumed: bool,
     known: HashMap<(u32, u32, String), Vec<(u16, Path)>>,
+    /// Which of these paths every probed source port leads over.
+    ports: HashMap<(u32, u32, String), Vec<(u16, usize)>>,
     /// Source ports whose traces left several paths, with the switches they saw.
     half_known: HashMap<(u32, u32, String), Vec<HalfKnown>>,
     /// Source ports from here on are free for flows whose path is not known: each gets a new one, and with it a new connection.
@@ -89,9 +91,27 @@ impl PathTable {
 
     /// Notes what a probe found. Of several ports that lead over the same path the first will do.
     pub fn insert(&mut self, from: u32, to: u32, rail: &str, port: u16, path: Path) {
-        let paths = self.known.entry((from, to, rail.to_string())).or_default();
-        if paths.iter().all(|(_, known)| *known != path) {
+        let pair = (from, to, rail.to_string());
+        let paths = self.known.entry(pair.clone()).or_default();
+        let place = paths.iter().position(|(_, known)| *known == path);
+        let place = place.unwrap_or_else(|| {
             paths.push((port, path));
+            paths.len() - 1
+        });
+        self.ports.entry(pair).or_default().push((port, place));
+    }
+
+    /// The path from one rank to another over a rail that a probed source port leads over, or the only one there is.
+    pub fn path_of_port(&self, graph: &Graph, pair: (u32, u32, &str), port: u16) -> Option<Path> {
+        let (from, to, rail) = pair;
+        let key = (from, to, rail.to_string());
+        if let Some(ports) = self.ports.get(&key) {
+            let (_, place) = ports.iter().find(|(probed, _)| *probed == port)?;
+            return self.known.get(&key)?.get(*place).map(|(_, path)| path.clone());
+        }
+        match graph.paths(from, to, rail).as_slice() {
+            [only] => Some(only.clone()),
+            _ => None,
         }
     }
 

@@ -36,7 +36,7 @@ pub fn with_fresh_ports(again: Vec<Cell>, recorded: &[Cell], round: u16) -> Next
         let Some(terms) = cell
             .streams
             .as_mut()
-            .filter(|_| cell.collective == Collective::Streams)
+            .filter(|terms| cell.collective == Collective::Streams && terms.pattern.is_none())
         else {
             next.as_they_are.push(cell);
             continue;
@@ -120,7 +120,12 @@ fn known_paths(cell: &Cell) -> impl Iterator<Item = u16> {
 }
 
 fn is_streams(cell: &Cell) -> bool {
-    cell.collective == Collective::Streams && cell.streams.is_some()
+    let terms = cell
+        .streams
+        .as_ref()
+        .filter(|_| cell.collective == Collective::Streams);
+    // What a pattern delivers is asked from the ports that it has.
+    terms.is_some_and(|terms| terms.pattern.is_none())
 }
 
 /// Ids and slots that no cell had.

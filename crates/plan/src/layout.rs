@@ -61,6 +61,7 @@ impl TestLayout<'_> {
             TestKind::Groups => self.fabric_groups(),
             TestKind::Ecmp => self.streams(),
             TestKind::Fairness => self.fairness(),
+            TestKind::Permutation => self.permutations(),
             TestKind::Probe => self.probes(),
         }
     }

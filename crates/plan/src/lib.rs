@@ -33,6 +33,7 @@ pub mod remeasure;
 pub mod replan;
 pub mod schedule;
 mod schedule_costs;
+pub mod traffic;
 mod transport;
 pub mod twin;
 mod verbs;

@@ -112,6 +112,7 @@ impl TestOutline {
         }
         let compared = match self.references.as_slice() {
             [] if self.kind == TestKind::Ecmp => "what a fair hash does".to_string(),
+            [] if self.kind == TestKind::Permutation => "what the topology should carry".to_string(),
             [] if self.kind == TestKind::Fairness => "what other senders get".to_string(),
             [] => "nothing: inconclusive".to_string(),
             references => references.join("; "),

@@ -7,7 +7,7 @@ use strum::{Display, EnumIter};
 
 use super::{
     Cell, Congestion, CounterReport, Coverage, CurvePoint, DecisionRule, Drift, EcmpVerdict, EndReason,
-    Engine, GpuSummary, ProbeSummary, Suspect, SwitchPlacement, UnderLoad,
+    Engine, GpuSummary, ProbeSummary, Suspect, SwitchPlacement, TrafficRow, UnderLoad,
 };
 use crate::exit_code;
 use crate::units::{Nanos, Rate};
@@ -157,6 +157,10 @@ pub enum FindingKind {
     SpreadingPauses,
     /// A load on one rail slows down flows on another one: they share what they should not.
     MeetingRails,
+    /// A pattern of traffic gets less of what the topology should carry than the suite asks for.
+    TrafficBelowFloor,
+    /// A pattern of traffic gets less than even the paths of its flows explain.
+    TrafficBelowPrediction,
     /// A pair of ranks below its reference.
     SlowPair,
     /// A collective below its reference that no single part explains.
@@ -204,6 +208,7 @@ impl FindingKind {
             | FindingKind::LateMarks
             | FindingKind::SpreadingPauses
             | FindingKind::MeetingRails
+            | FindingKind::TrafficBelowFloor
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -220,7 +225,9 @@ impl FindingKind {
                 exit_code::DRIFT
             }
             FindingKind::EcmpImbalance => exit_code::ECMP,
-            FindingKind::IncompleteCoverage | FindingKind::UnclearDrift => exit_code::INCONCLUSIVE,
+            FindingKind::IncompleteCoverage
+            | FindingKind::UnclearDrift
+            | FindingKind::TrafficBelowPrediction => exit_code::INCONCLUSIVE,
             FindingKind::LostRank | FindingKind::SilentRail => exit_code::LOST,
             FindingKind::Corruption => exit_code::CORRUPT,
         }
@@ -416,6 +423,9 @@ pub struct Judgement {
     /// What senders got where many sent to one, rail by rail.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fair_shares: Vec<FairShares>,
+    /// What patterns of traffic delivered, and what they should.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub traffic: Vec<TrafficRow>,
     /// How evenly flows were spread over equal paths.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ecmp: Vec<EcmpVerdict>,

@@ -42,6 +42,7 @@ mod suspect;
 mod tcp;
 mod test_kind;
 pub mod text;
+mod traffic;
 mod trends;
 pub mod units;
 mod verbs;
@@ -96,6 +97,7 @@ pub use streams::{MOST_UNKNOWN_PATHS, PortDelta, StreamPath, StreamRecord, Strea
 pub use suspect::{BOTH_DIRECTIONS, Suspect, SuspectKind};
 pub use tcp::{Retransmissions, TcpFlow};
 pub use test_kind::TestKind;
+pub use traffic::{PatternKind, TrafficOutcome, TrafficPattern, TrafficRow, pairs_in_words, pairs_of_words};
 pub use trends::{PastChange, Trend, TrendRun, Trends};
 pub use verbs::{Completion, DEVICE_GONE, FlowRecord, MemoryPath, PortKnowledge, RdmaPort, VerbsTerms};
 pub use vocabulary::{

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::TrafficPattern;
 use crate::units::Nanos;
 
 /// What is particular to a cell of many streams.
@@ -19,6 +20,9 @@ pub struct StreamTerms {
     /// Whether the cells of the slot send to one rank: what share each of them gets counts, and not which way it takes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub into_one: bool,
+    /// The pattern that the cells of the slot make up together, where what that delivers is asked, and not how streams are spread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<TrafficPattern>,
     /// Source ports in the order of streams, where these repeat some of a cell because their paths are known: they show what links carry, and
     /// nothing about how a hash spreads. Empty where ports follow each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -40,6 +40,8 @@ pub enum TestKind {
     Ecmp,
     /// Many send to one at the same time, one after another being the receiver: what share each sender gets.
     Fairness,
+    /// Everybody sends to somebody at the same time, in patterns that the fabric should carry: which of them it does not.
+    Permutation,
     /// Small packets over every rail between many pairs: which link loses or holds up some of them.
     Probe,
 }
@@ -60,6 +62,7 @@ impl TestKind {
                 | TestKind::AllToAll
                 | TestKind::Ecmp
                 | TestKind::Fairness
+                | TestKind::Permutation
                 | TestKind::Probe
         )
     }

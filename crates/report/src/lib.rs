@@ -31,6 +31,7 @@ mod schema;
 mod summary;
 mod table;
 pub mod terminal;
+mod traffic;
 pub mod trend;
 mod verdict_words;
 mod writer;

@@ -32,6 +32,7 @@ impl Writer for Markdown {
             .and_then(|()| congestion(&mut out, judgement))
             .and_then(|()| under_load(&mut out, judgement))
             .and_then(|()| fair_shares(&mut out, judgement))
+            .and_then(|()| traffic(&mut out, judgement))
             .and_then(|()| probes(&mut out, judgement))
             .and_then(|()| engines(&mut out, judgement))
             .and_then(|()| all_cells(&mut out, judgement))
@@ -166,6 +167,16 @@ fn fair_shares(out: &mut String, judgement: &Judgement) -> fmt::Result {
     }
     writeln!(out, "## Fair shares\n\n{}\n", super::congestion::ABOUT_SHARES)?;
     super::congestion::shares(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
+    more(out, rows.len())
+}
+
+fn traffic(out: &mut String, judgement: &Judgement) -> fmt::Result {
+    let rows = &judgement.traffic;
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "## Worst traffic\n\n{}\n", super::traffic::ABOUT)?;
+    super::traffic::table(&rows[..rows.len().min(MOST_ROWS)]).markdown(out)?;
     more(out, rows.len())
 }
 

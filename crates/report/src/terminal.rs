@@ -264,6 +264,9 @@ fn tail(judgement: &Judgement, folder: &Path, page: &Page) -> Vec<String> {
     tail.extend(super::congestion::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::congestion::summary_under_load(judgement).map(|line| page.clip(&line)));
     tail.extend(super::congestion::summary_of_shares(judgement).map(|line| page.clip(&line)));
+    tail.extend(
+        super::traffic::summary(judgement).map_or_else(Vec::new, |text| page.wrap("traffic    ", &text, 3)),
+    );
     tail.extend(super::probes::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::gpus::summary(judgement).map(|line| page.clip(&line)));
     tail.extend(super::rdma::summary(judgement).map(|line| page.clip(&line)));

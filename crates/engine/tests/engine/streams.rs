@@ -33,6 +33,7 @@ fn streams(flows: u16, first: u16, one_port: bool) -> Cell {
             window: Nanos(60_000_000),
             one_port,
             into_one: false,
+            pattern: None,
             ports: Vec::new(),
             round: 0,
             ways: Vec::new(),

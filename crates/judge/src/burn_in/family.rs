@@ -26,7 +26,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// The family of a finding; none for what says that something was not measured, which is a question of coverage.
+    /// The family of a finding; none for what says that something was not measured or is not settled, which is a question of coverage.
     pub(super) fn of(kind: FindingKind) -> Option<Family> {
         Some(match kind {
             FindingKind::Corruption => Family::Corruption,
@@ -45,6 +45,7 @@ impl Family {
             | FindingKind::LateMarks
             | FindingKind::SpreadingPauses
             | FindingKind::MeetingRails
+            | FindingKind::TrafficBelowFloor
             | FindingKind::SlowPair
             | FindingKind::SlowCollective
             | FindingKind::SlowEngine
@@ -58,7 +59,7 @@ impl Family {
             | FindingKind::UnclearDrift
             | FindingKind::Miscabled
             | FindingKind::UnusedCable => Family::Inventory,
-            FindingKind::IncompleteCoverage => return None,
+            FindingKind::IncompleteCoverage | FindingKind::TrafficBelowPrediction => return None,
         })
     }
 

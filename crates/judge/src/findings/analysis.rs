@@ -17,6 +17,7 @@ use super::silence::{SilentEnd, silent_rails};
 use super::speed::{Speed, speeds};
 use super::straggling_ranks::{Stragglers, stragglers};
 use super::summary::{CellSummary, summarise};
+use super::traffic::Traffic;
 use super::under_load::UnderLoads;
 use record::{Cell, Drift, Event, Recorded, Run};
 
@@ -48,6 +49,8 @@ pub struct RunAnalysis<'a> {
     pub(super) ecmp: Ecmp,
     /// What senders get where many send to one.
     pub(super) fairness: Fairness<'a>,
+    /// What patterns of traffic delivered.
+    pub(super) traffic: Traffic,
     /// What loss prevention and congestion control did under load, computed when first needed.
     under_load: OnceLock<UnderLoads>,
     /// The rules that counters are judged by.
@@ -98,6 +101,7 @@ impl<'a> RunAnalysis<'a> {
             stalls,
             ecmp: Ecmp::of(recorded),
             fairness: Fairness::of(recorded),
+            traffic: Traffic::of(recorded),
             counter_rules: CounterRules::of(recorded),
             silent_rails: silent_rails(recorded),
             recorded,

@@ -55,6 +55,7 @@ mod straggler;
 mod straggling_ranks;
 pub(crate) mod summary;
 mod throttled;
+mod traffic;
 mod under_load;
 mod unused_cable;
 pub(crate) mod variation;
@@ -92,6 +93,7 @@ pub const DETECTORS: &[&dyn Detector] = &[
     &packet_loss::SlowHop,
     &fairness::UnfairSender,
     &under_load::CongestionFault,
+    &traffic::BadTraffic,
     &slow_rail::SlowRail,
     &slow_pair::SlowPair,
     &slow_collective::SlowCollective,
@@ -151,6 +153,7 @@ pub fn judge(recorded: &Recorded) -> Judgement {
         interference: interference::of(&analysis),
         congestion: congestion::of(&analysis),
         under_load: analysis.under_load().rows.clone(),
+        traffic: analysis.traffic.rows.clone(),
         ecmp: analysis.ecmp.verdicts.clone(),
         drift: drift.cloned(),
         counters: counters::summary::of(&analysis),
@@ -292,6 +295,10 @@ pub fn suspects(recorded: &Recorded) -> Vec<u32> {
             || analysis.shapes.suspected.contains(index)
             || analysis
                 .ecmp
+                .suspected
+                .contains(&analysis.summaries[*index].cell.id)
+            || analysis
+                .traffic
                 .suspected
                 .contains(&analysis.summaries[*index].cell.id)
     };

@@ -46,6 +46,8 @@ fn of_cell(analysis: &RunAnalysis<'_>, place: usize) -> CellVerdict {
         Verdict::Fail("wrong data was delivered".into())
     } else if let Some(shared) = share_of(analysis, place) {
         shared
+    } else if let Some(said) = analysis.traffic.says(summary.cell).filter(|_| summary.done) {
+        said
     } else if summary.cell.collective == Collective::Streams && summary.done {
         of_streams(analysis, summary.cell.id)
     } else if summary.cell.collective == Collective::Probes && summary.done {
@@ -185,7 +187,10 @@ fn probes_not_sent(analysis: &RunAnalysis<'_>, cell: u32) -> Option<usize> {
 
 /// Whether chance is what is expected: of how streams are spread, what becomes of probes, and what happens under load where no rate is expected.
 fn needs_no_reference(test: &TestRecord) -> bool {
-    let is_of_chance = matches!(test.kind, TestKind::Ecmp | TestKind::Fairness | TestKind::Probe);
+    let is_of_chance = matches!(
+        test.kind,
+        TestKind::Ecmp | TestKind::Fairness | TestKind::Permutation | TestKind::Probe
+    );
     is_of_chance || test.kind.loads_rails() && test.missing_references.is_empty()
 }
 

@@ -3,10 +3,10 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use super::shares::Crossing;
 use super::{Running, Twin, hash};
 use record::units::Nanos;
 use record::{Retransmissions, TcpFlow, TransportKind};
+use topology::graph::Crossing;
 
 /// What a packet carries.
 const SEGMENT: u64 = 8948;

@@ -21,6 +21,7 @@ mod noise;
 mod probes;
 mod run;
 mod shares;
+mod streams;
 mod transfers;
 
 pub use clos::{Shape, clos};
@@ -45,8 +46,7 @@ use record::{
     Cell, CellDone, Collective, CrossedPath, CrossedSwitch, Event, LinkTraffic, MOST_BUDGETS, PathPlacement,
     Sample, StopReason, TestRecord,
 };
-use shares::Crossing;
-use topology::graph::{Graph, LinkId, Path};
+use topology::graph::{Crossing, Graph, LinkId, Path, fair_shares};
 use transfers::Transfer;
 
 /// What a link of unknown rate carries.
@@ -77,6 +77,8 @@ pub struct Twin<'g> {
     confidence: f64,
     placement: PathPlacement,
     answers: Answers,
+    /// Switches that send all flows over the same of their equal links.
+    polarised: Vec<String>,
 }
 
 /// What the switches of a twin say when they are asked about a flow.
@@ -116,6 +118,7 @@ impl<'g> Twin<'g> {
             confidence: 0.95,
             placement: PathPlacement::Steady,
             answers: Answers::Ports,
+            polarised: Vec::new(),
         }
     }
 
@@ -134,6 +137,12 @@ impl<'g> Twin<'g> {
     /// The same with switches that answer otherwise.
     pub fn with_answers(mut self, answers: Answers) -> Twin<'g> {
         self.answers = answers;
+        self
+    }
+
+    /// The same with switches that send all flows over the same of their equal links: their hash tells no flow from another.
+    pub fn with_polarised(mut self, switches: &[String]) -> Twin<'g> {
+        self.polarised = switches.to_vec();
         self
     }
 
@@ -157,8 +166,18 @@ impl<'g> Twin<'g> {
     /// it sees of the flow, each with a seed of its own. None within a host, and where no cables lead.
     pub fn route(&self, from: u32, to: u32, rail: &str, port: u16) -> Option<Path> {
         self.graph.route(from, to, rail, |switch, links| {
-            hash((self.seed, switch, from, to, rail, port)) as usize % links.len().max(1)
+            let drawn = match self.is_polarised(links) {
+                true => hash((self.seed, switch)),
+                false => hash((self.seed, switch, from, to, rail, port)),
+            };
+            drawn as usize % links.len().max(1)
         })
+    }
+
+    /// Whether the switch that these links leave is polarised.
+    fn is_polarised(&self, links: &[LinkId]) -> bool {
+        let name = links.first().map(|link| &self.graph.link(*link).from.node);
+        name.is_some_and(|name| self.polarised.contains(name))
     }
 
     /// Measures cells, those of one slot at the same time; everything that is recorded about them, in order.
@@ -175,6 +194,9 @@ impl<'g> Twin<'g> {
     fn measure_slot(&self, cells: &[&Cell], test: &TestRecord, round: u16) -> Vec<Event> {
         let mut running: Vec<Running> = Vec::new();
         let mut events = Vec::new();
+        if cells.iter().all(|cell| streams::is_of_pattern(cell)) {
+            return self.stream(cells, test, round);
+        }
         for cell in cells {
             if let Some(terms) = &cell.probes {
                 events.extend(self.probe(cell, terms, test, round));
@@ -395,7 +417,7 @@ impl<'g> Twin<'g> {
             .iter()
             .flat_map(|cell| cell.flows.iter().map(|(_, path)| path.as_slice()));
         let paths: Vec<&[Crossing]> = paths.collect();
-        let mut shares = shares::fair_shares(&paths, capacity);
+        let mut shares = fair_shares(&paths, capacity);
         if self.placement == PathPlacement::Sprayed {
             shares::send_dropped_again(&paths, capacity, &self.nominal, &mut shares);
         }

@@ -78,7 +78,7 @@ fn a_wrong_value_in_a_test_is_placed_and_says_what_would_be_right() {
     let cases = [
         (
             "kind = \"rail\"",
-            "4:8: unknown kind `rail`; known are collective, rails, pairs, latency, groups, incast, all-to-all, ecmp, fairness, probe; did you mean `rails`?",
+            "4:8: unknown kind `rail`; known are collective, rails, pairs, latency, groups, incast, all-to-all, ecmp, fairness, permutation, probe; did you mean `rails`?",
         ),
         ("sizes = []", "4:9: `sizes` is an empty list"),
         (

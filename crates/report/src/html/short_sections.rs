@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::builder::HtmlBuilder;
 use super::facts::Facts;
 use crate::table::{Entry, Table, Tone, figure, text};
-use crate::{cells, congestion, counters as moved, engines, history as history_rows, probes};
+use crate::{cells, congestion, counters as moved, engines, history as history_rows, probes, traffic};
 use record::{CounterReport, Untested, files};
 
 /// Counters that break no rule and have a row; those that break one all do.
@@ -121,7 +121,8 @@ pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         && judgement.engines.is_empty()
         && judgement.congestion.is_empty()
         && judgement.under_load.is_empty()
-        && judgement.fair_shares.is_empty();
+        && judgement.fair_shares.is_empty()
+        && judgement.traffic.is_empty();
     if is_empty {
         out.paragraph(
             "None: no cell of this run was measured both alone and together, by two engines, or both idle and under load.",
@@ -157,6 +158,12 @@ pub(super) fn comparisons(out: &mut HtmlBuilder, facts: &Facts<'_>) {
         let shown = judgement.fair_shares.len().min(MOST_COMPARED);
         out.table(&congestion::shares(&judgement.fair_shares[..shown]));
         more_rows(out, judgement.fair_shares.len());
+    }
+    if !judgement.traffic.is_empty() {
+        out.paragraph(traffic::ABOUT);
+        let shown = judgement.traffic.len().min(MOST_COMPARED);
+        out.table(&traffic::table(&judgement.traffic[..shown]));
+        more_rows(out, judgement.traffic.len());
     }
 }
 

@@ -8,6 +8,7 @@
 mod build;
 mod checks;
 mod crossings;
+mod fair_shares;
 mod paths;
 mod unused;
 mod wiring;
@@ -18,6 +19,7 @@ use std::sync::OnceLock;
 
 pub use super::model::{Port, Tier};
 pub use crossings::CrossedHop;
+pub use fair_shares::{Crosses, Crossing, fair_shares};
 use record::LinkName;
 use record::units::Rate;
 pub use unused::{UnusedCable, UseEvidence};

@@ -15,6 +15,10 @@ pub(super) const SUITES: &[(&str, &str)] = &[
     ("ecmp", include_str!("../../../../suites/ecmp.toml")),
     ("probe", include_str!("../../../../suites/probe.toml")),
     ("fairness", include_str!("../../../../suites/fairness.toml")),
+    (
+        "worst-traffic",
+        include_str!("../../../../suites/worst-traffic.toml"),
+    ),
     ("congestion", include_str!("../../../../suites/congestion.toml")),
     ("gpu", include_str!("../../../../suites/gpu.toml")),
     ("nightly", include_str!("../../../../suites/nightly.toml")),
@@ -75,7 +79,7 @@ mod tests {
         let error = Suite::load("smok").unwrap_err().to_string();
         assert_eq!(
             error,
-            "smok: there is no built-in suite or file `smok`; built in are smoke, all-reduce, rails, links, ecmp, probe, fairness, congestion, gpu, nightly, burn-in; did you mean `smoke`?"
+            "smok: there is no built-in suite or file `smok`; built in are smoke, all-reduce, rails, links, ecmp, probe, fairness, worst-traffic, congestion, gpu, nightly, burn-in; did you mean `smoke`?"
         );
         let error = Suite::load("nowhere/x.toml").unwrap_err().to_string();
         assert!(error.starts_with("nowhere/x.toml: cannot be read: "), "{error}");

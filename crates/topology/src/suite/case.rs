@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use strum::{Display, EnumString, IntoEnumIterator, VariantNames};
 
-use super::{EcmpSettings, EngineChoice, ProbeSettings, TransportChoice};
+use super::{EcmpSettings, EngineChoice, ProbeSettings, TrafficSettings, TransportChoice};
 use record::units::{Bytes, Nanos};
 use record::{Algorithm, Collective, DType, GroupKind, Placement, ReduceOp, TestKind};
 
@@ -251,6 +251,8 @@ pub struct TestCase {
     pub ecmp: EcmpSettings,
     /// Its probes, in a test of kind `probe`.
     pub probe: ProbeSettings,
+    /// Its patterns, in a test of kind `permutation`.
+    pub traffic: TrafficSettings,
 }
 
 impl TestCase {
@@ -268,7 +270,7 @@ impl TestCase {
                 TestKind::Latency => vec![Collective::RoundTrip],
                 TestKind::Incast => vec![Collective::Incast],
                 TestKind::AllToAll => vec![Collective::AllToAll],
-                TestKind::Ecmp | TestKind::Fairness => vec![Collective::Streams],
+                TestKind::Ecmp | TestKind::Fairness | TestKind::Permutation => vec![Collective::Streams],
                 TestKind::Probe => vec![Collective::Probes],
             },
             algorithms: AlgorithmChoice::default(),
@@ -296,7 +298,7 @@ impl TestCase {
             senders: None,
             // Streams need a while to share fairly, and are watched for a while.
             warmup: match kind {
-                TestKind::Ecmp | TestKind::Fairness => 1,
+                TestKind::Ecmp | TestKind::Fairness | TestKind::Permutation => 1,
                 TestKind::Probe => 0,
                 _ => 3,
             },
@@ -304,18 +306,18 @@ impl TestCase {
             min_iterations: match kind {
                 TestKind::Latency => 200,
                 TestKind::Ecmp => 6,
-                TestKind::Fairness | TestKind::Probe => 3,
+                TestKind::Fairness | TestKind::Permutation | TestKind::Probe => 3,
                 _ => 10,
             },
             max_iterations: match kind {
                 TestKind::Latency => 2000,
                 TestKind::Ecmp => 6,
-                TestKind::Fairness | TestKind::Probe => 3,
+                TestKind::Fairness | TestKind::Permutation | TestKind::Probe => 3,
                 _ => 200,
             },
             tight: 0.02,
             budget: Nanos::from_secs(match kind {
-                TestKind::Ecmp | TestKind::Fairness | TestKind::Probe => 10,
+                TestKind::Ecmp | TestKind::Fairness | TestKind::Permutation | TestKind::Probe => 10,
                 _ => 2,
             }),
             // Datagrams carry checksums: what is damaged does not arrive.
@@ -323,7 +325,13 @@ impl TestCase {
             expect: Expectation::default(),
             ecmp: EcmpSettings::default(),
             probe: ProbeSettings::default(),
+            traffic: TrafficSettings::default(),
         }
+    }
+
+    /// Whether it chooses flows by the paths that they take, so that paths are discovered first.
+    pub fn needs_paths(&self) -> bool {
+        self.schedule.needs_paths() || self.kind == TestKind::Permutation
     }
 
     /// The algorithms that run for one of its collectives.

@@ -8,7 +8,7 @@ use super::reader::{Item, Section};
 use super::sweep::{LARGEST_SIZE, MOST_SIZES, Step, Sweep};
 use super::{
     AlgorithmChoice, BaselineChoice, EcmpSettings, Expectation, Groups, ProbeSettings, Schedule, SpecChoice,
-    Striping, TestCase, TransportChoice,
+    Striping, TestCase, TrafficSettings, TransportChoice,
 };
 use record::units::Bytes;
 use record::{Algorithm, Collective, TestKind};
@@ -34,7 +34,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     kind_keys::refuse_others(section, kind)?;
     let sizes = match kind {
         // The streams run for a time, not for a size.
-        TestKind::Ecmp | TestKind::Fairness => vec![Bytes(0)],
+        TestKind::Ecmp | TestKind::Fairness | TestKind::Permutation => vec![Bytes(0)],
         TestKind::Probe => vec![probe_size(section)?],
         _ => sizes(&section.require("sizes")?)?,
     };
@@ -43,7 +43,7 @@ pub(super) fn read(section: &Section<'_>) -> Result<TestCase, SuiteError> {
     read_engine(section, &mut test)?;
     read_ranks_and_rails(section, &mut test)?;
     read_duration(section, &mut test)?;
-    if let Some(item) = section.get("expect") {
+    if let Some(item) = section.get("expect").filter(|_| kind != TestKind::Permutation) {
         test.expect = expectation(&item.must_be_section("[test.expect]")?)?;
     }
     if test.combinations() > MOST_SIZES {
@@ -154,6 +154,8 @@ fn read_ranks_and_rails(section: &Section<'_>, test: &mut TestCase) -> Result<()
     }
     if test.kind == TestKind::Ecmp {
         test.ecmp = EcmpSettings::read(section)?;
+    } else if test.kind == TestKind::Permutation {
+        (test.traffic, test.flows) = TrafficSettings::read(section)?;
     } else if let Some(item) = section.get("flows") {
         test.flows = item.whole(1..=256)?;
         if test.schedule.needs_paths() && test.flows > 1 {
@@ -329,6 +331,9 @@ fn verify_every(item: &Item<'_>) -> Result<u32, SuiteError> {
 
 fn expectation(section: &Section<'_>) -> Result<Expectation, SuiteError> {
     let mut expect = Expectation::default();
+    if let Some(item) = section.get("at_least") {
+        return Err(item.error("`at_least` is for tests of kind \"permutation\""));
+    }
     if let Some(item) = section.get("spec") {
         expect.spec = Some(match item.text()? {
             "auto" => SpecChoice::Auto,

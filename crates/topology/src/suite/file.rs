@@ -76,6 +76,9 @@ mod keys {
         "partners",
         "flows_per_link",
         "sprayed_only",
+        "random",
+        "worst",
+        "pairs",
         "root",
         "directions",
         "warmup",
@@ -88,7 +91,7 @@ mod keys {
     pub const SIZES: &[&str] = &["from", "to", "factor", "step"];
     pub const ITERATIONS: &[&str] = &["min", "max"];
     pub const SCHEDULE: &[&str] = &["random"];
-    pub const EXPECT: &[&str] = &["spec", "peers", "baseline", "margin"];
+    pub const EXPECT: &[&str] = &["spec", "peers", "baseline", "margin", "at_least"];
 }
 
 impl<'t> SuiteFile<'t> {

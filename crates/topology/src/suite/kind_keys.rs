@@ -2,7 +2,7 @@
 
 use super::error::SuiteError;
 use super::reader::Section;
-use super::{EcmpSettings, ProbeSettings};
+use super::{EcmpSettings, ProbeSettings, TrafficSettings};
 use record::TestKind;
 
 /// The keys that each kind of test ignores.
@@ -107,6 +107,28 @@ const NOT_FOR: &[(TestKind, &[&str])] = &[
         ],
     ),
     (
+        TestKind::Permutation,
+        &[
+            "collective",
+            "algorithm",
+            "sizes",
+            "type",
+            "op",
+            "placement",
+            "engine",
+            "batch",
+            "directions",
+            "groups",
+            "stripe",
+            "root",
+            "schedule",
+            "rails",
+            "tight",
+            "source_port",
+            "senders",
+        ],
+    ),
+    (
         TestKind::Probe,
         &[
             "collective",
@@ -140,9 +162,13 @@ pub(super) fn refuse_others(section: &Section<'_>, kind: TestKind) -> Result<(),
         TestKind::Ecmp => &EcmpSettings::KEYS,
         TestKind::Probe => &ProbeSettings::KEYS,
         TestKind::Fairness => &["window"],
+        TestKind::Permutation => &TrafficSettings::KEYS,
         _ => &[],
     };
-    let of_some = EcmpSettings::KEYS.iter().chain(&ProbeSettings::KEYS);
+    let of_some = EcmpSettings::KEYS
+        .iter()
+        .chain(&ProbeSettings::KEYS)
+        .chain(&TrafficSettings::KEYS);
     ignored.extend(of_some.filter(|key| !used.contains(key)));
     match ignored.iter().find_map(|key| Some((key, section.get(key)?))) {
         None => Ok(()),

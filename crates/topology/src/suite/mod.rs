@@ -22,6 +22,7 @@ mod settings;
 pub mod spec;
 mod suggest;
 pub mod sweep;
+mod traffic;
 mod verbs;
 
 pub use case::{
@@ -35,6 +36,7 @@ pub use golden::Golden;
 pub use probe::ProbeSettings;
 pub use settings::{EngineChoice, RunSettings, TransportChoice};
 pub use suggest::{nearest, quoted, suggestion};
+pub use traffic::TrafficSettings;
 pub use verbs::{CompletionChoice, GpuDirectChoice, VerbsSettings};
 
 use record::units::Bytes;

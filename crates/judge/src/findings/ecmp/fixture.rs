@@ -209,6 +209,7 @@ impl Streams {
                             window: Nanos(400_000_000),
                             one_port: of_round.fault == Fault::OnePort,
                             into_one: false,
+                            pattern: None,
                             ports: Vec::new(),
                             round,
                             ways: Vec::new(),

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::choosers::{Choice, Choosers};
-use record::{Cell, Collective, Event, Recorded, StreamRecord};
+use record::{Cell, Collective, Event, Recorded, StreamRecord, StreamTerms};
 use topology::graph::{Graph, LinkId};
 
 /// One flow: a distinct five-tuple, as far as ports show.
@@ -125,7 +125,8 @@ pub(super) fn by_rail<'a>(recorded: &'a Recorded, graph: Option<&Graph>) -> Vec<
         else {
             continue;
         };
-        if cell.streams.as_ref().is_some_and(|terms| terms.into_one) {
+        let is_other = |terms: &StreamTerms| terms.into_one || terms.pattern.is_some();
+        if cell.streams.as_ref().is_some_and(is_other) {
             continue;
         }
         let Some(rounds) = delivered.get(&cell.id) else {

@@ -35,7 +35,7 @@ mod unknown_paths;
 mod wording;
 
 #[cfg(test)]
-mod fixture;
+pub(super) mod fixture;
 #[cfg(test)]
 mod tests;
 
@@ -148,7 +148,8 @@ impl SignificanceLevels {
 impl Ecmp {
     /// Judges the streams of a run; empty when it has none.
     pub(super) fn of(recorded: &Recorded) -> Ecmp {
-        let is_streams = |cell: &record::Cell| cell.streams.as_ref().is_some_and(|terms| !terms.into_one);
+        let is_spread = |terms: &record::StreamTerms| !terms.into_one && terms.pattern.is_none();
+        let is_streams = |cell: &record::Cell| cell.streams.as_ref().is_some_and(is_spread);
         if !recorded.run.cells.iter().any(is_streams) {
             return Ecmp::default();
         }

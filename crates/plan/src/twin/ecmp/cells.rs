@@ -150,6 +150,7 @@ impl StreamFabric {
                         window: WINDOW,
                         one_port,
                         into_one: false,
+                        pattern: None,
                         ports: Vec::new(),
                         round: 0,
                         ways: Vec::new(),

@@ -19,13 +19,13 @@ use rayon::prelude::*;
 pub use cells::StreamFabric;
 pub use hashing::EcmpFault;
 
-use super::{hash, shares};
+use super::hash;
 use crate::fresh_streams::{NextRound, with_fresh_ports, with_known_paths};
 use crate::remeasure::cells_to_remeasure;
 use hashing::{HashedFlow, SwitchHashing};
 use judge::findings::suspects;
 use record::{Cell, CellDone, EndReason, Event, PortDelta, Recorded, StopReason, StreamPath, StreamRecord};
-use topology::graph::{Graph, LinkId, Path};
+use topology::graph::{Graph, LinkId, Path, fair_shares};
 
 /// What a stream gets of what is its fair share, headers and pauses taken off.
 const EFFICIENCY: f64 = 0.95;
@@ -266,7 +266,7 @@ impl<'a> Slot<'a> {
             }
         };
         let ways: Vec<Path> = self.streams.iter().map(path).collect();
-        let shares = shares::fair_shares(&ways.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity);
+        let shares = fair_shares(&ways.iter().map(Vec::as_slice).collect::<Vec<_>>(), capacity);
         // Without a link nothing holds a stream back, and nothing carries it.
         let real = |share: f64| if share.is_finite() { share } else { 0.0 };
         shares.into_iter().map(real).collect()
