@@ -42,6 +42,7 @@ fn readings(night: u32, worse: u32) -> Readings {
         loads: Vec::new(),
         counters: Vec::new(),
         untested: Vec::new(),
+        probes: None,
         iterations: 1000,
         verified: 250,
         injected: Vec::new(),

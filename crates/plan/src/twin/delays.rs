@@ -8,10 +8,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::faults::{Direction, direction_of, links_of};
-use super::shares::Crossing;
 use super::{Twin, hash};
 use record::units::Nanos;
-use topology::graph::{Graph, LinkId};
+use topology::graph::{Crossing, Graph, LinkId};
 
 /// The longest stop: half of the second in which it is.
 const LONGEST: Nanos = Nanos(500_000_000);
