@@ -34,6 +34,8 @@ const QUEUES: u8 = 64;
 const OF_SWITCH: [&str; 4] = ["pfc", "pfc-watchdog", "dscp-map", "ecn"];
 
 type Fields = Map<String, Value>;
+/// Queues of a port, and from where on each marks.
+type Marking = Vec<(u8, Result<String, Fact>)>;
 
 /// Adds what the tables say of a switch's ports, and of the switch.
 pub(super) fn add(parsed: &mut ParsedInventory, switch: &str, entries: &[Entry<'_>]) {
@@ -65,7 +67,7 @@ pub(super) fn add(parsed: &mut ParsedInventory, switch: &str, entries: &[Entry<'
         }
     }
     if of(QUEUE).next().is_some() {
-        let mut marks: BTreeMap<&str, Vec<(u8, Result<String, Fact>)>> = BTreeMap::new();
+        let mut marks: BTreeMap<&str, Marking> = BTreeMap::new();
         for entry in of(QUEUE) {
             let Some((names, queues)) = ports_and_numbers(entry.key, QUEUES) else {
                 continue;
@@ -196,7 +198,7 @@ fn thresholds(name: &str, entries: &[Entry<'_>]) -> Result<Option<String>, Fact>
 }
 
 /// The queues that mark, and their thresholds.
-fn marking(mut queues: Vec<(u8, Result<String, Fact>)>) -> (Fact, Fact) {
+fn marking(mut queues: Marking) -> (Fact, Fact) {
     queues.sort_by_key(|(queue, _)| *queue);
     let numbers: Vec<u8> = queues.iter().map(|(queue, _)| *queue).collect();
     let known: Result<Vec<String>, Fact> = queues
