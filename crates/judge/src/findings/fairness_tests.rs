@@ -37,6 +37,7 @@ fn judged(share: impl Fn(u32, u32) -> f64, spread: f64, seed: u64) -> Judgement 
             window: Nanos(400_000_000),
             one_port: false,
             into_one: true,
+            pattern: None,
             ports: Vec::new(),
             round: 0,
             ways: Vec::new(),
