@@ -46,6 +46,7 @@ fn recorded(share: impl Fn(u32, u32) -> f64, spread: f64, rounds: u16, seed: u64
                 window: Nanos(400_000_000),
                 one_port: false,
                 into_one: true,
+                pattern: None,
                 ports: Vec::new(),
                 round,
                 ways: Vec::new(),

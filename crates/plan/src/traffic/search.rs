@@ -18,6 +18,9 @@ const WORK: u64 = 4_000_000;
 /// Exchanges that a climb tries for every sender, at most.
 const TRIES_PER_SENDER: u64 = 400;
 
+/// What a pair crosses with the share of its flows that does, and whether its paths are known.
+type PairCrossing = (Rc<[Crossing]>, bool);
+
 /// The paths of pairs over one rail, from consecutive source ports.
 pub struct Paths<'g> {
     graph: &'g Graph,
@@ -26,7 +29,7 @@ pub struct Paths<'g> {
     ports: std::ops::Range<u16>,
     /// What links carry relative to a host's cable.
     capacity: Vec<f64>,
-    crossings: HashMap<(u32, u32), (Rc<[Crossing]>, bool)>,
+    crossings: HashMap<(u32, u32), PairCrossing>,
 }
 
 impl<'g> Paths<'g> {
@@ -58,7 +61,7 @@ impl<'g> Paths<'g> {
     }
 
     /// The links that a pair crosses with the share of its flows that does, and whether its paths are known.
-    fn of(&mut self, from: u32, to: u32) -> (Rc<[Crossing]>, bool) {
+    fn of(&mut self, from: u32, to: u32) -> PairCrossing {
         if let Some((crossing, is_known)) = self.crossings.get(&(from, to)) {
             return (Rc::clone(crossing), *is_known);
         }
