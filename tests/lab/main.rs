@@ -13,8 +13,8 @@ mod host_faults;
 mod inventory;
 mod life;
 mod liveness;
-mod path_faults;
 mod packet_faults;
+mod path_faults;
 mod paths;
 mod probes;
 #[cfg(feature = "rdma")]

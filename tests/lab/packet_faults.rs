@@ -37,7 +37,10 @@ fn numbered(lab: &TestLab, every: Duration) -> Vec<(u32, Duration)> {
         let begun = Instant::now();
         while let Ok(length) = receiver.recv(&mut buffer) {
             assert_eq!(length, 200);
-            assert!(buffer[4..200].iter().all(|byte| *byte == 7), "no wrong bit gets through");
+            assert!(
+                buffer[4..200].iter().all(|byte| *byte == 7),
+                "no wrong bit gets through"
+            );
             let number = u32::from_be_bytes(buffer[..4].try_into().unwrap());
             arrived.push((number, begun.elapsed()));
         }
@@ -48,7 +51,9 @@ fn numbered(lab: &TestLab, every: Duration) -> Vec<(u32, Duration)> {
 /// A counter of a host's network stack, such as `UdpInCsumErrors`.
 fn stack_counter(lab: &TestLab, host: &str, protocol: &str, name: &str) -> u64 {
     let text = lab.on(host, "cat /proc/net/snmp /proc/net/netstat");
-    let mut lines = text.lines().filter(|line| line.starts_with(&format!("{protocol}:")));
+    let mut lines = text
+        .lines()
+        .filter(|line| line.starts_with(&format!("{protocol}:")));
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
         let place = names.split(' ').position(|word| word == name);
         if let Some(value) = place.and_then(|place| values.split(' ').nth(place)) {
@@ -60,7 +65,8 @@ fn stack_counter(lab: &TestLab, host: &str, protocol: &str, name: &str) -> u64 {
 
 /// What a node's ports look like: shapers, packet filter, interfaces, how marks are agreed on.
 fn state(lab: &TestLab) -> Vec<String> {
-    let look = "tc qdisc show; nft list ruleset; ip -o link | sed 's/qlen.*//'; cat /proc/sys/net/ipv4/tcp_ecn";
+    let look =
+        "tc qdisc show; nft list ruleset; ip -o link | sed 's/qlen.*//'; cat /proc/sys/net/ipv4/tcp_ecn";
     ["h0", "rail0-leaf0"].map(|node| lab.on(node, look)).to_vec()
 }
 
@@ -137,7 +143,9 @@ fn reordered_packets_are_overtaken_and_jitter_keeps_their_order() {
     let arrived = numbered(&lab, Duration::from_micros(200));
     assert_eq!((arrived.len(), overtaken(&arrived)), (PACKETS as usize, 0));
     // Packets that were held up come together, and others after a gap.
-    let gaps = arrived.windows(2).filter(|pair| pair[1].1 - pair[0].1 > Duration::from_micros(1500));
+    let gaps = arrived
+        .windows(2)
+        .filter(|pair| pair[1].1 - pair[0].1 > Duration::from_micros(1500));
     assert!(gaps.count() > 5);
     lab.does("heal", &["--all"]);
     assert_eq!(state(&lab), before);
@@ -150,7 +158,12 @@ fn faults_of_one_port_add_up_and_a_killed_host_does_not_heal_them() {
     }
     let lab = TestLab::up(&SHAPE);
     let before = state(&lab);
-    let faults = ["corrupt:h0/rail0=10%", "duplicate:h0/rail0=10%", "buffer:h0/rail0=60kB", "loss:h0/rail0=10%"];
+    let faults = [
+        "corrupt:h0/rail0=10%",
+        "duplicate:h0/rail0=10%",
+        "buffer:h0/rail0=60kB",
+        "loss:h0/rail0=10%",
+    ];
     lab.does("fault", &faults);
     // What keeps the fault up is no process of the host.
     lab.does("fault", &["kill:h0"]);
@@ -165,11 +178,19 @@ fn faults_of_one_port_add_up_and_a_killed_host_does_not_heal_them() {
     arrived.sort();
     arrived.dedup();
     let wrong = stack_counter(&lab, "h1", "Udp", "InCsumErrors") - wrong;
-    assert!(wrong > 40 && came - arrived.len() > 40, "{wrong} wrong, {came} came");
+    assert!(
+        wrong > 40 && came - arrived.len() > 40,
+        "{wrong} wrong, {came} came"
+    );
     let missing = PACKETS as usize - arrived.len();
     assert!((90..330).contains(&missing), "lost or corrupt: {missing}");
     let listed = lab.does("status", &["--json"]);
-    assert!(faults.iter().all(|fault| listed.contains(&fault[..fault.find('=').unwrap()])), "{listed}");
+    assert!(
+        faults
+            .iter()
+            .all(|fault| listed.contains(&fault[..fault.find('=').unwrap()])),
+        "{listed}"
+    );
     lab.does("heal", &["--all"]);
     assert_eq!(state(&lab), before);
 }
@@ -236,7 +257,9 @@ fn what_cannot_be_done_is_refused_and_changes_nothing() {
     if !labs_can_be_made() {
         return;
     }
-    let lab = TestLab::up(&["2x1", "--leaves", "1", "--spines", "1", "--rate", "10gbit", "--mtu", "1500"]);
+    let lab = TestLab::up(&[
+        "2x1", "--leaves", "1", "--spines", "1", "--rate", "10gbit", "--mtu", "1500",
+    ]);
     let before = state(&lab);
     for (fault, why) in [
         ("jitter:h0/rail0=1ms", "a process carries every packet"),

@@ -147,9 +147,7 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
         ));
         let rate = Rate(cable.rate.0 * faults.share(port, cable));
         let (mtu, buffer) = (wiring.shape.mtu, faults.buffer(port));
-        config
-            .rates
-            .push(packets::shaper(interface, rate, mtu, buffer));
+        config.rates.push(packets::shaper(interface, rate, mtu, buffer));
         config.plain.push(interface.clone());
         // A host that drops what it sends tells its own TCP, which a cable cannot: that is lost where it arrives.
         let is_sent_by_host = |port: &Port| matches!(port.node, Node::Host(_));
@@ -163,7 +161,9 @@ pub fn config(wiring: &Wiring, faults: Faults<'_>, node: Node) -> NodeConfig {
                 "chain lost-{interface} {{ type filter hook ingress device \"{interface}\" priority -1; policy accept; {rule}; }}"
             ));
         }
-        let marks = faults.marks_above(port).map(|above| packets::mark_rule(above, rate, mtu));
+        let marks = faults
+            .marks_above(port)
+            .map(|above| packets::mark_rule(above, rate, mtu));
         let copies = packets::copy_rule(faults.copied_ppm(port), interface);
         let rules: Vec<String> = loss
             .into_iter()
@@ -287,7 +287,10 @@ fn sysctls(wiring: &Wiring, faults: Faults<'_>, node: Node) -> Vec<Sysctl> {
     ];
     if matches!(node, Node::Host(_)) {
         // The kernel's own choice is 2: marks are agreed on when the other side asks for them, which nobody then does.
-        sysctls.push(set("net/ipv4/tcp_ecn", if faults.uses_marks() { "1" } else { "2" }));
+        sysctls.push(set(
+            "net/ipv4/tcp_ecn",
+            if faults.uses_marks() { "1" } else { "2" },
+        ));
     }
     if node.is_switch() {
         let answers = faults.answers(node);
@@ -448,11 +451,17 @@ mod tests {
     fn what_is_done_to_packets_changes_the_filter_of_their_port_only() {
         let twice = changed("h1", "duplicate:h1/rail0=1%");
         assert!(
-            twice.len() == 1 && twice[0].contains("egress device \"rail0\"") && twice[0].contains("< 10000 dup to \"rail0\""),
+            twice.len() == 1
+                && twice[0].contains("egress device \"rail0\"")
+                && twice[0].contains("< 10000 dup to \"rail0\""),
             "{twice:?}"
         );
         assert!(changed("rail0-leaf0", "duplicate:h1/rail0=1%").is_empty());
-        for by_a_process in ["corrupt:h1/rail0=1%", "reorder:h1/rail0=1%", "jitter:h1/rail0=1ms"] {
+        for by_a_process in [
+            "corrupt:h1/rail0=1%",
+            "reorder:h1/rail0=1%",
+            "jitter:h1/rail0=1ms",
+        ] {
             assert!(changed("h1", by_a_process).is_empty(), "{by_a_process}");
         }
         // What comes back from the process was drawn before.
@@ -467,9 +476,14 @@ mod tests {
             changed("rail0-leaf0", "buffer:rail0-leaf0/p1=60kB"),
             ["qdisc replace dev p1 root tbf rate 200000000bit burst 30000 limit 30000"]
         );
-        let both = of("rail0-leaf0", &["buffer:rail0-leaf0/p1=60kB", "slow:rail0-leaf0/p1=50%"]);
+        let both = of(
+            "rail0-leaf0",
+            &["buffer:rail0-leaf0/p1=60kB", "slow:rail0-leaf0/p1=50%"],
+        );
         assert!(
-            both.rates.iter().any(|line| line.ends_with("p1 root tbf rate 100000000bit burst 30000 limit 30000")),
+            both.rates
+                .iter()
+                .any(|line| line.ends_with("p1 root tbf rate 100000000bit burst 30000 limit 30000")),
             "{:?}",
             both.rates
         );
@@ -478,13 +492,24 @@ mod tests {
     #[test]
     fn switches_that_mark_do_so_at_all_their_ports_but_those_that_do_not_and_hosts_ask_for_it() {
         let ports = changed("rail0-leaf0", "ecn:all=on,above=30kB");
-        assert_eq!(ports.len(), 6, "two hosts, two spines with two cables each: {ports:?}");
-        assert!(ports.iter().all(|line| line.contains("burst 4 packets ip ecn set ce")));
+        assert_eq!(
+            ports.len(),
+            6,
+            "two hosts, two spines with two cables each: {ports:?}"
+        );
+        assert!(
+            ports
+                .iter()
+                .all(|line| line.contains("burst 4 packets ip ecn set ce"))
+        );
         assert_eq!(changed("h0", "ecn:all=on"), ["net/ipv4/tcp_ecn=1"]);
         let but_one = of("rail0-leaf0", &["ecn:all=on", "ecn:rail0-leaf0/p1=off"]);
         assert_eq!(but_one.filter.len(), 5);
         assert!(but_one.filter.iter().all(|line| !line.contains("\"p1\"")));
-        let one = of("rail0-leaf0", &["ecn:rail0-leaf0/p1=on", "slow:rail0-leaf0/p1=50%"]);
+        let one = of(
+            "rail0-leaf0",
+            &["ecn:rail0-leaf0/p1=on", "slow:rail0-leaf0/p1=50%"],
+        );
         assert!(one.filter[0].contains("over 1359/second"), "{:?}", one.filter);
         assert!(changed("h0", "ecn:rail0-leaf0/p1=off").is_empty());
     }

@@ -76,7 +76,9 @@ pub fn start(lab: &Lab, port: &Port) -> Result<(), LabError> {
     if let Some(output) = process.stdout.take() {
         BufReader::new(output)
             .read_line(&mut said)
-            .map_err(LabError::system(format!("cannot hear from the process of {name}")))?;
+            .map_err(LabError::system(format!(
+                "cannot hear from the process of {name}"
+            )))?;
     }
     if said.trim() != READY {
         return Err(LabError::CannotRun(format!(
@@ -182,7 +184,12 @@ fn packet_socket(interface: &str, protocol: Option<SockProtocol>) -> nix::Result
 }
 
 /// Takes packets and sends them when they are due.
-fn carry(inlet: &OwnedFd, outlet: &OwnedFd, mut packets: Packets, is_wanted: &dyn Fn() -> bool) -> nix::Result<()> {
+fn carry(
+    inlet: &OwnedFd,
+    outlet: &OwnedFd,
+    mut packets: Packets,
+    is_wanted: &dyn Fn() -> bool,
+) -> nix::Result<()> {
     let mut buffer = vec![0; FRAME];
     let mut look = Instant::now() + LOOKS;
     loop {
@@ -324,7 +331,9 @@ impl Random {
 
     /// The number at a place of a sequence of its own: SplitMix64.
     fn at(&self, place: u64) -> u64 {
-        let mut mixed = self.seed.wrapping_add(place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut mixed = self
+            .seed
+            .wrapping_add(place.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         mixed ^ (mixed >> 31)
@@ -395,7 +404,12 @@ mod tests {
             .collect();
         assert!((900..1100).contains(&held.len()), "{}", held.len());
         let mut others = late.iter().filter(|(_, wait)| *wait < Duration::from_millis(2));
-        assert!(others.clone().zip(others.by_ref().skip(1)).all(|(one, next)| one.0 < next.0));
+        assert!(
+            others
+                .clone()
+                .zip(others.by_ref().skip(1))
+                .all(|(one, next)| one.0 < next.0)
+        );
         let overtaken = late.windows(2).filter(|pair| pair[0].0 > pair[1].0).count();
         assert!(overtaken > 500, "{overtaken}");
     }

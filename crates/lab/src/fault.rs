@@ -298,7 +298,9 @@ impl Fault {
             Fault::Ecn { port: None, .. } => {}
             Fault::Ecn { port: Some(port), .. } => {
                 if !wiring.port(port)?.node.is_switch() {
-                    return Err(refuse("hosts do not mark what they send; name a port of a switch, or all"));
+                    return Err(refuse(
+                        "hosts do not mark what they send; name a port of a switch, or all",
+                    ));
                 }
             }
             Fault::SlowCable { cable, percent } => {

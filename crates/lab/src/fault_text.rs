@@ -211,7 +211,9 @@ fn read(text: &str) -> Result<Fault, String> {
             let (port, value) = valued()?;
             let above = packets::marks(value)?;
             let port = match port {
-                "all" if above.is_none() => return Err("switches do not mark unless told to: heal ecn:all".to_string()),
+                "all" if above.is_none() => {
+                    return Err("switches do not mark unless told to: heal ecn:all".to_string());
+                }
                 "all" => None,
                 port => Some(port.to_string()),
             };

@@ -47,9 +47,7 @@ impl Faults<'_> {
     pub fn lost_ppm(&self, port: &Port, cable: &Cable) -> u32 {
         let other = |node: Node| cable.ends.iter().any(|end| end.node == node);
         let lost = self.0.iter().filter_map(|fault| match fault {
-            Fault::Loss { port: lossy, percent } if *lossy == port.to_string() => {
-                Some(ppm(*percent))
-            }
+            Fault::Loss { port: lossy, percent } if *lossy == port.to_string() => Some(ppm(*percent)),
             Fault::DeadHop { from, to } if *from == port.node && other(*to) => Some(ALL),
             _ => None,
         });

@@ -10,8 +10,8 @@ use super::packets::{self, Disturbance};
 use super::state::NAMESPACES;
 use super::suggest::suggestion;
 use super::{
-    Fault, Lab, LabError, LabName, Node, Port, apply, config, disturb, flap, inventory, keeper, processes, stall,
-    switches, tools,
+    Fault, Lab, LabError, LabName, Node, Port, apply, config, disturb, flap, inventory, keeper, processes,
+    stall, switches, tools,
 };
 
 /// Packets that a process takes out of a port's way and puts back, in a second.
@@ -227,7 +227,10 @@ fn check_supported(fault: &Fault, lab: &Lab) -> Result<(), LabError> {
             let rule = packets::copy_rule((percent * 1e4) as u32, &port.interface);
             packets::try_rules(fault, lab, port, rule.as_slice())
         }
-        Fault::Ecn { port, above: Some(above) } => {
+        Fault::Ecn {
+            port,
+            above: Some(above),
+        } => {
             let port = match port {
                 Some(port) => Some(lab.wiring.port(port)?),
                 None => lab.wiring.ports().find(|port| port.node.is_switch()),

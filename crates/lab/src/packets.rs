@@ -131,7 +131,10 @@ pub(super) fn drawn(ppm: u32) -> String {
 }
 
 /// Reads `PORT=1%,by=2ms`.
-pub(super) fn read_reorder(rest: &str, percent: impl Fn(&str) -> Result<f64, String>) -> Result<Fault, String> {
+pub(super) fn read_reorder(
+    rest: &str,
+    percent: impl Fn(&str) -> Result<f64, String>,
+) -> Result<Fault, String> {
     let wrong = || "write it like reorder:h1/rail0=1%,by=2ms".to_string();
     let (target, by) = match rest.split_once(',') {
         None => (rest, Nanos(2_000_000)),
@@ -179,7 +182,9 @@ pub(super) fn marks(text: &str) -> Result<Option<Bytes>, String> {
                 false => Err("marks begin above 2kB at the least".to_string()),
             }
         }
-        _ => Err(format!("`{text}` is not on, on,above=SIZE or off; write it like ecn:all=on,above=128kB")),
+        _ => Err(format!(
+            "`{text}` is not on, on,above=SIZE or off; write it like ecn:all=on,above=128kB"
+        )),
     }
 }
 
@@ -191,7 +196,12 @@ pub(super) fn try_rules(fault: &Fault, lab: &Lab, port: &Port, rules: &[String])
         rules.join("; ")
     );
     apply::in_namespaces(lab, &[port.node], |node| {
-        let tried = tools::feed("nft", &["-c", "-f", "-"], std::slice::from_ref(&chain), &node.to_string());
+        let tried = tools::feed(
+            "nft",
+            &["-c", "-f", "-"],
+            std::slice::from_ref(&chain),
+            &node.to_string(),
+        );
         tried.map_err(|error| LabError::BadFault {
             given: fault.to_string(),
             why: format!("this kernel cannot do that: {error}"),
@@ -246,8 +256,15 @@ mod tests {
             jitter: Nanos(1),
             ..disturbance
         };
-        assert_eq!((all.taken_ppm(), Disturbance::default().is_none()), (1_000_000, true));
-        assert!(diversion("t", "p0", "hold-p0", &all).join("\n").contains("ip fwd to"));
+        assert_eq!(
+            (all.taken_ppm(), Disturbance::default().is_none()),
+            (1_000_000, true)
+        );
+        assert!(
+            diversion("t", "p0", "hold-p0", &all)
+                .join("\n")
+                .contains("ip fwd to")
+        );
     }
 
     #[test]

@@ -189,7 +189,9 @@ fn probe_counts(reports: &[ProbeReport]) -> Vec<ProbeCounts> {
                 .saturating_add(in_queue)
                 .saturating_add(arrived.dropped[number]);
             counts.lost.push(missing.saturating_sub(known).min(*sent));
-            counts.lost_in_queue.push(in_queue.min(*sent));
+            // What was not sent is missing, too, and may lie beside packets that waited.
+            let lost = missing.saturating_sub(unsent).min(*sent);
+            counts.lost_in_queue.push(in_queue.min(lost));
         }
         if counts.lost_in_queue.iter().all(|lost| *lost == 0) {
             counts.lost_in_queue.clear();
@@ -216,7 +218,7 @@ mod tests {
         let arrived = ProbeArrivals {
             expected: 10,
             missing: vec![3, 3, 5],
-            in_queue: vec![0, 1, 0],
+            in_queue: vec![0, 3, 0],
             dropped: vec![0, 0, 4],
             typical_ns: vec![1, 1, 1],
             worst_ns: vec![5, 6, 7],

@@ -51,6 +51,9 @@ struct RailShares<'a> {
     test: &'a str,
     rail: &'a str,
     receivers: usize,
+    /// What each sender gets of what others get, whoever they are.
+    effects: Vec<(u32, f64)>,
+    /// Those that can be judged.
     senders: Vec<Sender>,
     /// The factor that would have shown; none where nobody could be judged.
     shown: Option<f64>,
@@ -141,23 +144,21 @@ impl<'a> Fairness<'a> {
         for ((test, rail, _), arrived) in slots {
             rails.entry((test, rail)).or_default().push(arrived);
         }
+        let slots_of = rails;
         let leaf = |rank: u32, rail: &str| graph.as_ref()?.leaf_of(rank, rail);
-        let mut rails: Vec<RailShares<'a>> = rails
-            .into_iter()
-            .map(|((test, rail), slots)| RailShares::of(test, rail, &slots, &|rank| leaf(rank, rail)))
+        let mut rails: Vec<RailShares<'a>> = slots_of
+            .iter()
+            .map(|((test, rail), slots)| RailShares::of(test, rail, slots, &|rank| leaf(rank, rail)))
             .collect();
         let judged = rails.iter().map(|rail| rail.senders.len()).sum();
         let rule = &recorded.run.rule;
         let looks = 1 + usize::from(rule.most_rounds_again());
         let accepted = rule.budget_of(Question::Fairness) / (usize::max(judged, 1) * looks) as f64;
-        for rail in &mut rails {
+        for (rail, slots) in rails.iter_mut().zip(slots_of.values()) {
             rail.shown = rail.shown(accepted);
+            rail.set_wild_apart(slots, &|rank| leaf(rank, rail.rail), accepted);
         }
-        Fairness {
-            rails,
-            judged,
-            looks,
-        }
+        Fairness { rails, judged, looks }
     }
 
     /// The planned cells of the rails on which a sender is suspected and neither accused nor cleared, or too little would show: repeated from other
@@ -167,14 +168,17 @@ impl<'a> Fairness<'a> {
         let open = |rail: &&RailShares<'_>| {
             let is_known = rail.shown.is_some_and(|shown| shown <= MOST_SHOWN);
             let mut senders = rail.senders.iter();
-            let is_judged = !rail.senders.is_empty();
-            is_judged && (!is_known || senders.any(|sender| !self.is_accused(sender, budget) && sender.may_be_far()))
+            let may_be_open = !rail.senders.is_empty() && !rail.has_accused(self, budget);
+            may_be_open && (!is_known || senders.any(Sender::may_be_far))
         };
         let open: Vec<&RailShares<'_>> = self.rails.iter().filter(open).collect();
         let is_planned_there = |cell: &&Cell| {
             let terms = cell.streams.as_ref();
             let is_planned = terms.is_some_and(|terms| terms.into_one && terms.round == 0);
-            is_planned && open.iter().any(|rail| rail.test == cell.test && cell.rails == [rail.rail])
+            is_planned
+                && open
+                    .iter()
+                    .any(|rail| rail.test == cell.test && cell.rails == [rail.rail])
         };
         let cells = recorded.run.cells.iter().filter(is_planned_there);
         cells.map(|cell| cell.id).collect()
@@ -199,7 +203,7 @@ impl<'a> Fairness<'a> {
         };
         let Some(sender) = rail.senders.iter().find(|sender| sender.rank == from) else {
             return Some(Shared::Unclear(format!(
-                "what its sender gets was not compared: it takes {FEWEST_RECEIVERS} slots or more, and {FEWEST_OTHERS} others as far from the receiver"
+                "what its sender gets was not compared: it takes {FEWEST_RECEIVERS} slots or more without a sender that takes too much, and {FEWEST_OTHERS} others as far from the receiver"
             )));
         };
         if self.is_accused(sender, budget) {
@@ -225,23 +229,23 @@ impl<'a> Fairness<'a> {
 
     /// A row for every test and rail.
     pub(super) fn summaries(&self, recorded: &Recorded) -> Vec<FairShares> {
-        let host = |sender: &Sender| {
+        let host = |(rank, effect): &(u32, f64)| {
             let mut ranks = recorded.run.ranks.iter();
-            let host = ranks.find(|record| record.rank == sender.rank);
+            let host = ranks.find(|record| record.rank == *rank);
             ShareOf {
-                host: host.map_or_else(|| format!("rank {}", sender.rank), |record| record.host.clone()),
-                share: sender.effect.exp(),
+                host: host.map_or_else(|| format!("rank {rank}"), |record| record.host.clone()),
+                share: effect.exp(),
             }
         };
         let row = |rail: &RailShares<'_>| {
-            let by_effect = |a: &&Sender, b: &&Sender| a.effect.total_cmp(&b.effect);
+            let by_effect = |a: &&(u32, f64), b: &&(u32, f64)| a.1.total_cmp(&b.1);
             Some(FairShares {
                 test: rail.test.to_string(),
                 rail: rail.rail.to_string(),
-                senders: rail.senders.len() as u32,
+                senders: rail.effects.len() as u32,
                 receivers: rail.receivers as u32,
-                least: rail.senders.iter().min_by(by_effect).map(host)?,
-                most: rail.senders.iter().max_by(by_effect).map(host)?,
+                least: rail.effects.iter().min_by(by_effect).map(host)?,
+                most: rail.effects.iter().max_by(by_effect).map(host)?,
                 shown: rail.shown,
             })
         };
@@ -256,41 +260,56 @@ impl<'a> RailShares<'a> {
         slots: &[Vec<Arrived>],
         leaf: &dyn Fn(u32) -> Option<&'g str>,
     ) -> RailShares<'a> {
-        let mut senders: BTreeMap<u32, Sender> = BTreeMap::new();
-        for arrived in slots.iter().flatten() {
-            let sender = senders
-                .entry(arrived.from)
-                .or_insert_with(|| Sender::new(arrived.from));
-            sender.cells.push(arrived.cell);
-        }
-        for slot in slots {
-            let is_near = |one: &Arrived| leaf(one.from).is_some() && leaf(one.from) == leaf(one.to);
-            for one in slot {
-                let others = slot
-                    .iter()
-                    .filter(|other| other.cell != one.cell && is_near(other) == is_near(one));
-                let others: Vec<f64> = others.map(|other| other.bytes.ln()).collect();
-                if others.len() < FEWEST_OTHERS {
-                    continue;
-                }
-                let share = one.bytes.ln() - median(&others).unwrap_or_default();
-                senders
-                    .entry(one.from)
-                    .and_modify(|sender| sender.met.push((one.to, share)));
-            }
-        }
-        let mut senders: Vec<Sender> = senders
-            .into_values()
-            .filter(|sender| sender.met.len() >= FEWEST_RECEIVERS)
-            .collect();
-        judge_together(&mut senders);
+        let senders = compare(slots.iter().map(Vec::as_slice), leaf);
         RailShares {
             test,
             rail,
             receivers: slots.len(),
+            effects: senders
+                .iter()
+                .map(|sender| (sender.rank, sender.effect))
+                .collect(),
             senders,
             shown: None,
         }
+    }
+
+    /// A sender that takes too much decides what all others of its slots get, more of some and less of others, by the cables that they share with it. So
+    /// when one is beyond doubt, the wildest first, others are judged by slots in which it does not send; those without enough of these are not judged.
+    fn set_wild_apart<'g>(
+        &mut self,
+        slots: &[Vec<Arrived>],
+        leaf: &dyn Fn(u32) -> Option<&'g str>,
+        accepted: f64,
+    ) {
+        let mut wild: Vec<Sender> = Vec::new();
+        loop {
+            let is_wild =
+                |sender: &Sender| sender.effect > 0.0 && sender.is_far() && sender.p_value() < accepted;
+            let all = self
+                .senders
+                .iter()
+                .enumerate()
+                .filter(|(_, sender)| is_wild(sender));
+            let Some((wildest, _)) = all.max_by(|(_, one), (_, other)| one.effect.total_cmp(&other.effect))
+            else {
+                break;
+            };
+            wild.push(self.senders.swap_remove(wildest));
+            let has_wild = |slot: &[Arrived]| {
+                let mut froms = slot.iter().map(|arrived| arrived.from);
+                froms.any(|from| wild.iter().any(|sender| sender.rank == from))
+            };
+            let others = slots.iter().map(Vec::as_slice).filter(|slot| !has_wild(slot));
+            self.senders = compare(others, leaf);
+        }
+        self.senders.extend(wild);
+        self.senders.sort_by_key(|sender| sender.rank);
+    }
+
+    fn has_accused(&self, fairness: &Fairness<'_>, budget: f64) -> bool {
+        let mut senders = self.senders.iter();
+        senders.any(|sender| fairness.is_accused(sender, budget))
     }
 
     /// The factor that a sender in the middle would have shown with probability 0.9, where so large a p-value is accepted.
@@ -301,6 +320,42 @@ impl<'a> RailShares<'a> {
         let factor = (reach * median(&deviations)?).exp();
         factor.is_finite().then(|| factor.max(UNFAIR))
     }
+}
+
+/// The senders of these slots that can be compared with others.
+fn compare<'s, 'g>(
+    slots: impl Iterator<Item = &'s [Arrived]> + Clone,
+    leaf: &dyn Fn(u32) -> Option<&'g str>,
+) -> Vec<Sender> {
+    let mut senders: BTreeMap<u32, Sender> = BTreeMap::new();
+    for arrived in slots.clone().flatten() {
+        let sender = senders
+            .entry(arrived.from)
+            .or_insert_with(|| Sender::new(arrived.from));
+        sender.cells.push(arrived.cell);
+    }
+    for slot in slots {
+        let is_near = |one: &Arrived| leaf(one.from).is_some() && leaf(one.from) == leaf(one.to);
+        for one in slot {
+            let others = slot
+                .iter()
+                .filter(|other| other.cell != one.cell && is_near(other) == is_near(one));
+            let others: Vec<f64> = others.map(|other| other.bytes.ln()).collect();
+            if others.len() < FEWEST_OTHERS {
+                continue;
+            }
+            let share = one.bytes.ln() - median(&others).unwrap_or_default();
+            senders
+                .entry(one.from)
+                .and_modify(|sender| sender.met.push((one.to, share)));
+        }
+    }
+    let mut senders: Vec<Sender> = senders
+        .into_values()
+        .filter(|sender| sender.met.len() >= FEWEST_RECEIVERS)
+        .collect();
+    judge_together(&mut senders);
+    senders
 }
 
 /// Sets the effects of these senders, and how much those of healthy ones vary.

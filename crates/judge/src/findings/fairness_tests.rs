@@ -176,14 +176,20 @@ fn a_sender_that_is_suspected_is_measured_on_and_then_found() {
     let seeds = 200..240;
     let at_once = seeds.clone().filter(|seed| is_found(&of(1, *seed))).count();
     let in_the_end = seeds.clone().filter(|seed| is_found(&of(4, *seed))).count();
-    assert!(at_once <= 20 && in_the_end >= 36, "{at_once}, then {in_the_end} of 40");
+    assert!(
+        at_once <= 20 && in_the_end >= 36,
+        "{at_once}, then {in_the_end} of 40"
+    );
     for seed in seeds {
         let (once, again) = (of(1, seed), of(2, seed));
         let planned = |recorded: &Recorded| suspects(recorded).len();
         let cells = once.run.cells.len();
         match is_found(&once) {
             true => assert_eq!(planned(&once), 0, "what is found is not measured again"),
-            false => assert!([0, cells].contains(&planned(&once)), "all of its rail, or nothing"),
+            false => assert!(
+                [0, cells].contains(&planned(&once)),
+                "all of its rail, or nothing"
+            ),
         }
         // What is repeated is what was planned, not what was repeated before.
         let ids: Vec<u32> = suspects(&again);
@@ -205,4 +211,30 @@ fn healthy_senders_are_not_measured_on() {
         let judgement = judge(&recorded(|_, _| 1.0, 0.75, 4, seed));
         assert_eq!(accused(&judgement), [], "{}", judgement.findings[0].sentence);
     }
+}
+
+#[test]
+fn who_gets_more_because_of_a_wild_neighbour_is_not_accused_beside_it() {
+    // As in a lab (9 hosts, 4 leaves, 2026-11-20): what one takes that does not back off is missing where its flows go, and hosts behind its own leaf
+    // are left five times as much as others. In slots in which it receives, they get what all get.
+    let share = |from: u32, to: u32| match (from, to) {
+        (2, _) => 60.0,
+        (_, 2) => 1.0,
+        (0 | 1, _) => 4.5,
+        _ => 1.0,
+    };
+    for seed in 0..20 {
+        let recorded = recorded(share, 0.2, 3, seed);
+        assert_eq!(
+            accused(&judge(&recorded)),
+            [(FindingKind::UnfairSender, vec![2])],
+            "{seed}"
+        );
+        assert!(suspects(&recorded).is_empty(), "what is found is not measured on");
+    }
+    // A second one shows where the first does not send.
+    let both = |from: u32, to: u32| if from == 5 { 20.0 } else { share(from, to) };
+    let named = accused(&judge(&recorded(both, 0.1, 4, 1)));
+    let wild = [2, 5].map(|rank| (FindingKind::UnfairSender, vec![rank]));
+    assert_eq!(named, wild);
 }
