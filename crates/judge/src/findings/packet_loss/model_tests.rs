@@ -107,21 +107,3 @@ fn a_part_that_is_hardly_ever_at_fault_is_still_the_one_where_nothing_else_expla
         assert_eq!(parts[0].suspects, [(0, 1.0)], "{prior}");
     }
 }
-
-/// Forty lossy parts, each under three flows, of four hundred flows in all.
-#[test]
-fn many_lossy_parts_at_once_are_all_named_and_nothing_beside_them() {
-    let mut flows = Vec::new();
-    for part in 0..40 {
-        for number in 0..4 {
-            let flow_number = 4 * part + number;
-            flows.push(flow(
-                flow_number,
-                9,
-                &[part as usize, 1000 + flow_number as usize],
-            ));
-        }
-    }
-    clean(&mut flows);
-    assert_eq!(found(&flows), (0..40).collect::<Vec<usize>>());
-}
