@@ -36,9 +36,10 @@ pub fn fault(name: &LabName, faults: &[Fault]) -> Result<Lab, LabError> {
     for fault in &checked {
         match fault {
             Fault::Kill { host } => {
-                if !processes::kill_all(|| processes_of(&lab, *host)) {
-                    return Err(LabError::Busy(name.to_string()));
-                }
+                let is_dead = processes::kill_all(|| processes_of(&lab, *host));
+                is_dead
+                    .then_some(())
+                    .ok_or_else(|| LabError::Busy(name.to_string()))?;
             }
             Fault::Freeze { host } => processes::signal(&processes_of(&lab, *host), Signal::SIGSTOP),
             _ => {}

@@ -157,7 +157,7 @@ impl<'s, 'k> Fabric<'s, 'k> {
         };
         let mut numbers: BTreeMap<Part, usize> = BTreeMap::new();
         let cables = fabric.cables();
-        let mut connections: HashMap<(u32, u32, u32, Option<u16>, &[u32]), usize> = HashMap::new();
+        let mut connections = HashMap::new();
         for (place, key) in pool.flows.iter().enumerate() {
             if let (Some(first), Some(last)) = (key.links.first(), key.links.last()) {
                 fabric.ends.insert(*first, (key.from, key.rail, true));

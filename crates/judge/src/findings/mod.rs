@@ -70,10 +70,10 @@ mod tests;
 pub use analysis::RunAnalysis;
 pub use detector::Detector;
 pub use localise::{Cause, Element, Localisation};
-pub use packet_loss::{LossCause, OpenProbes};
 pub(crate) use packet_loss::{
     FlowOfCycles, LossOverCycles, Outcome, parts_that_lose, percent as small_percent, probe_readings,
 };
+pub use packet_loss::{LossCause, OpenProbes};
 
 use std::collections::BTreeSet;
 

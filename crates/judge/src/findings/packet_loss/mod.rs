@@ -25,9 +25,9 @@ mod tests;
 
 pub(crate) use detector::percent;
 pub(super) use detector::{LossyLink, SlowHop};
+pub use open::OpenProbes;
 pub(crate) use over_cycles::{FlowOfCycles, LossOverCycles, Outcome, parts_that_lose};
 pub(crate) use readings::probe_readings;
-pub use open::OpenProbes;
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
