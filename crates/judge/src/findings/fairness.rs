@@ -75,6 +75,7 @@ struct Sender {
 }
 
 /// What one sender got in one slot.
+#[derive(Debug, Clone, Copy)]
 struct Arrived {
     cell: u32,
     from: u32,
@@ -156,7 +157,7 @@ impl<'a> Fairness<'a> {
         let accepted = rule.budget_of(Question::Fairness) / (usize::max(judged, 1) * looks) as f64;
         for (rail, slots) in rails.iter_mut().zip(slots_of.values()) {
             rail.shown = rail.shown(accepted);
-            rail.set_wild_apart(slots, &|rank| leaf(rank, rail.rail), accepted);
+            rail.set_unfair_apart(slots, &|rank| leaf(rank, rail.rail), accepted);
         }
         Fairness { rails, judged, looks }
     }
@@ -260,7 +261,7 @@ impl<'a> RailShares<'a> {
         slots: &[Vec<Arrived>],
         leaf: &dyn Fn(u32) -> Option<&'g str>,
     ) -> RailShares<'a> {
-        let senders = compare(slots.iter().map(Vec::as_slice), leaf);
+        let senders = compare(slots, leaf);
         RailShares {
             test,
             rail,
@@ -274,36 +275,42 @@ impl<'a> RailShares<'a> {
         }
     }
 
-    /// A sender that takes too much decides what all others of its slots get, more of some and less of others, by the cables that they share with it. So
-    /// when one is beyond doubt, the wildest first, others are judged by slots in which it does not send; those without enough of these are not judged.
-    fn set_wild_apart<'g>(
+    /// A sender beyond doubt decides what others are compared with, so the farthest out is set apart first, and the others are judged without it. One that
+    /// takes too much decides what all others of its slots get, more of some and less of others, by the cables that they share with it: they are judged by slots
+    /// in which it does not send. One that starves leaves them as they are. Who cannot be compared any more is not judged.
+    fn set_unfair_apart<'g>(
         &mut self,
         slots: &[Vec<Arrived>],
         leaf: &dyn Fn(u32) -> Option<&'g str>,
         accepted: f64,
     ) {
-        let mut wild: Vec<Sender> = Vec::new();
+        let mut apart: Vec<Sender> = Vec::new();
         loop {
-            let is_wild =
-                |sender: &Sender| sender.effect > 0.0 && sender.is_far() && sender.p_value() < accepted;
+            let is_unfair = |sender: &Sender| sender.is_far() && sender.p_value() < accepted;
             let all = self
                 .senders
                 .iter()
                 .enumerate()
-                .filter(|(_, sender)| is_wild(sender));
-            let Some((wildest, _)) = all.max_by(|(_, one), (_, other)| one.effect.total_cmp(&other.effect))
+                .filter(|(_, sender)| is_unfair(sender));
+            let Some((farthest, _)) =
+                all.max_by(|(_, one), (_, other)| one.effect.abs().total_cmp(&other.effect.abs()))
             else {
                 break;
             };
-            wild.push(self.senders.swap_remove(wildest));
-            let has_wild = |slot: &[Arrived]| {
-                let mut froms = slot.iter().map(|arrived| arrived.from);
-                froms.any(|from| wild.iter().any(|sender| sender.rank == from))
+            apart.push(self.senders.swap_remove(farthest));
+            let is_apart = |from: u32, wild: bool| {
+                let mut apart = apart.iter();
+                apart.any(|sender| sender.rank == from && (sender.effect > 0.0) == wild)
             };
-            let others = slots.iter().map(Vec::as_slice).filter(|slot| !has_wild(slot));
-            self.senders = compare(others, leaf);
+            let has_wild = |slot: &[Arrived]| slot.iter().any(|arrived| is_apart(arrived.from, true));
+            let others: Vec<Vec<Arrived>> = slots
+                .iter()
+                .filter(|slot| !has_wild(slot))
+                .map(|slot| without(slot, |from| is_apart(from, false)))
+                .collect();
+            self.senders = compare(&others, leaf);
         }
-        self.senders.extend(wild);
+        self.senders.extend(apart);
         self.senders.sort_by_key(|sender| sender.rank);
     }
 
@@ -322,71 +329,103 @@ impl<'a> RailShares<'a> {
     }
 }
 
-/// The senders of these slots that can be compared with others.
-fn compare<'s, 'g>(
-    slots: impl Iterator<Item = &'s [Arrived]> + Clone,
-    leaf: &dyn Fn(u32) -> Option<&'g str>,
-) -> Vec<Sender> {
-    let mut senders: BTreeMap<u32, Sender> = BTreeMap::new();
-    for arrived in slots.clone().flatten() {
-        let sender = senders
-            .entry(arrived.from)
-            .or_insert_with(|| Sender::new(arrived.from));
-        sender.cells.push(arrived.cell);
+/// What others than these senders got in a slot.
+fn without(slot: &[Arrived], left_out: impl Fn(u32) -> bool) -> Vec<Arrived> {
+    slot.iter()
+        .filter(|arrived| !left_out(arrived.from))
+        .copied()
+        .collect()
+}
+
+/// The senders of these slots that can be compared with others, judged. One that is far out is held against what healthy senders vary by all others alone, as if
+/// it had not been there: else it would be part of what is called healthy, and of a few senders most of it.
+fn compare<'g>(slots: &[Vec<Arrived>], leaf: &dyn Fn(u32) -> Option<&'g str>) -> Vec<Sender> {
+    let mut senders = shares(slots, leaf);
+    let Some(all) = Healthy::of(&senders) else {
+        return senders;
+    };
+    for sender in &mut senders {
+        let alone = sender.is_far().then(|| {
+            let others: Vec<Vec<Arrived>> = slots
+                .iter()
+                .map(|slot| without(slot, |from| from == sender.rank))
+                .collect();
+            let others = Healthy::of(&shares(&others, leaf))?;
+            // What shares of one sender differ by says nothing of its effect: its own count as well.
+            let within = others.within.max(all.within);
+            Some(Healthy { within, ..others })
+        });
+        alone.flatten().as_ref().unwrap_or(&all).judge(sender);
     }
+    senders
+}
+
+/// What the senders of these slots got of what others got, of those that can be compared often enough.
+fn shares<'g>(slots: &[Vec<Arrived>], leaf: &dyn Fn(u32) -> Option<&'g str>) -> Vec<Sender> {
+    let mut senders: BTreeMap<u32, Sender> = BTreeMap::new();
     for slot in slots {
         let is_near = |one: &Arrived| leaf(one.from).is_some() && leaf(one.from) == leaf(one.to);
         for one in slot {
+            let sender = senders.entry(one.from).or_insert_with(|| Sender::new(one.from));
+            sender.cells.push(one.cell);
             let others = slot
                 .iter()
                 .filter(|other| other.cell != one.cell && is_near(other) == is_near(one));
             let others: Vec<f64> = others.map(|other| other.bytes.ln()).collect();
-            if others.len() < FEWEST_OTHERS {
-                continue;
+            if others.len() >= FEWEST_OTHERS {
+                let share = one.bytes.ln() - median(&others).unwrap_or_default();
+                sender.met.push((one.to, share));
             }
-            let share = one.bytes.ln() - median(&others).unwrap_or_default();
-            senders
-                .entry(one.from)
-                .and_modify(|sender| sender.met.push((one.to, share)));
         }
     }
-    let mut senders: Vec<Sender> = senders
-        .into_values()
-        .filter(|sender| sender.met.len() >= FEWEST_RECEIVERS)
-        .collect();
-    judge_together(&mut senders);
+    let is_met = |sender: &Sender| sender.met.len() >= FEWEST_RECEIVERS;
+    let mut senders: Vec<Sender> = senders.into_values().filter(is_met).collect();
+    for sender in &mut senders {
+        let shares: Vec<f64> = sender.met.iter().map(|(_, share)| *share).collect();
+        sender.effect = median(&shares).unwrap_or_default();
+    }
     senders
 }
 
-/// Sets the effects of these senders, and how much those of healthy ones vary.
-fn judge_together(senders: &mut [Sender]) {
-    let shares = |sender: &Sender| sender.met.iter().map(|(_, share)| *share).collect::<Vec<f64>>();
-    let mut differences = Vec::new();
-    for sender in senders.iter_mut() {
-        let shares = shares(sender);
-        sender.effect = median(&shares).unwrap_or_default();
-        let met = shares.len() as f64;
-        let widened = (met / (met - 1.0)).sqrt();
-        differences.extend(shares.iter().map(|share| (share - sender.effect) * widened));
+/// How healthy senders vary, by some of them.
+struct Healthy {
+    /// The effect in the middle.
+    middle: f64,
+    /// What shares of one sender differ by.
+    within: f64,
+    /// Variance of effects for good.
+    level: f64,
+    /// How well both are known.
+    freedom: [f64; 2],
+}
+
+impl Healthy {
+    fn of(senders: &[Sender]) -> Option<Healthy> {
+        let differences: Vec<f64> = senders.iter().flat_map(Sender::differences).collect();
+        let effects: Vec<f64> = senders.iter().map(|sender| sender.effect).collect();
+        let (within, crowd) = (Scale::of(&differences)?, Scale::of(&effects)?);
+        let errors: Vec<f64> = senders
+            .iter()
+            .map(|sender| sender.error(within.deviation))
+            .collect();
+        let beyond = (crowd.deviation.powi(2) - median(&errors).unwrap_or_default()).max(0.0);
+        let known = EFFICIENCY * crowd.values as f64;
+        Some(Healthy {
+            middle: crowd.middle,
+            within: within.deviation,
+            level: (WORTH * ASSUMED.powi(2) + known * beyond) / (WORTH + known),
+            freedom: [WORTH + known, WORTH + EFFICIENCY * within.values as f64],
+        })
     }
-    let effects: Vec<f64> = senders.iter().map(|sender| sender.effect).collect();
-    let (Some(within), Some(crowd)) = (Scale::of(&differences), Scale::of(&effects)) else {
-        senders
-            .iter_mut()
-            .for_each(|sender| sender.deviation = f64::INFINITY);
-        return;
-    };
-    let error = |sender: &Sender| ERROR_OF_MEDIAN * within.deviation.powi(2) / sender.met.len() as f64;
-    let errors: Vec<f64> = senders.iter().map(error).collect();
-    let beyond = (crowd.deviation.powi(2) - median(&errors).unwrap_or_default()).max(0.0);
-    let known = EFFICIENCY * crowd.values as f64;
-    let level = (WORTH * ASSUMED.powi(2) + known * beyond) / (WORTH + known);
-    let freedom = [WORTH + known, WORTH + EFFICIENCY * within.values as f64];
-    for (sender, error) in senders.iter_mut().zip(errors) {
-        sender.beside = sender.effect - crowd.middle;
+
+    /// Sets how far a sender is from the middle, and how well that is known.
+    fn judge(&self, sender: &mut Sender) {
+        let (level, error) = (self.level, sender.error(self.within));
+        sender.beside = sender.effect - self.middle;
         sender.deviation = (level + error).sqrt();
         // Of a sum of two variances, by Welch and Satterthwaite.
-        sender.freedom = (level + error).powi(2) / (level.powi(2) / freedom[0] + error.powi(2) / freedom[1]);
+        let [of_level, of_error] = self.freedom;
+        sender.freedom = (level + error).powi(2) / (level.powi(2) / of_level + error.powi(2) / of_error);
     }
 }
 
@@ -401,6 +440,20 @@ impl Sender {
             freedom: WORTH,
             cells: Vec::new(),
         }
+    }
+
+    /// How far its shares are from their median, widened because that is their own.
+    fn differences(&self) -> impl Iterator<Item = f64> + '_ {
+        let met = self.met.len() as f64;
+        let widened = (met / (met - 1.0)).sqrt();
+        self.met
+            .iter()
+            .map(move |(_, share)| (share - self.effect) * widened)
+    }
+
+    /// Variance of its effect, where shares differ by so much.
+    fn error(&self, within: f64) -> f64 {
+        ERROR_OF_MEDIAN * within.powi(2) / self.met.len() as f64
     }
 
     /// Whether it gets so much less or more than others that it matters.
