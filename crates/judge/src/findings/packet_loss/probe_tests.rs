@@ -3,8 +3,8 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 
-use crate::findings::judge;
 use crate::findings::tests::links::flows;
+use crate::findings::{judge, open_probes};
 use record::units::{Bytes, Nanos};
 use record::{
     Algorithm, Cell, CellDone, Collective, CounterDelta, CounterState, Event, Finding, FindingKind,
@@ -327,4 +327,35 @@ fn probes_that_were_never_sent_are_no_pass() {
         }
     }
     assert!(matches!(judge(&recorded).verdict, Verdict::Inconclusive(_)));
+}
+
+#[test]
+fn a_flow_that_lost_packets_asks_which_of_its_cables_it_was_and_says_what_speaks_against_each() {
+    let recorded = Probes::of(31)
+        .losing(|flow, set, _| {
+            let is_that = set == 0 && sends(flow, 2, "rail1") && flow.to == 3;
+            if is_that { 0.5 } else { 0.0 }
+        })
+        .recorded();
+    let open = open_probes(&recorded);
+    let [question] = open.questions.as_slice() else {
+        panic!("{open:?}");
+    };
+    assert_eq!(question.len(), 2, "{open:?}");
+    for (cable, clean) in question {
+        assert!(cable.contains("rail1") && *clean > 20, "{cable}: {clean}");
+    }
+    assert_eq!(open.known.len(), 0);
+}
+
+#[test]
+fn what_is_known_to_lose_packets_is_no_question_any_more() {
+    let recorded = Probes::of(32)
+        .losing(|flow, _, _| if sends(flow, 2, "rail1") { 0.5 } else { 0.0 })
+        .recorded();
+    let open = open_probes(&recorded);
+    assert_eq!(open.questions, Vec::<Vec<(String, usize)>>::new());
+    assert_eq!(open.known.len(), 1, "{open:?}");
+    assert!(open.known[0].starts_with("node02/eth1->"), "{open:?}");
+    assert_eq!(open.hidden, Vec::<String>::new());
 }
